@@ -1,0 +1,253 @@
+//! The pipeline file as a tree whose every name and value knows its place.
+//!
+//! Reading helpers collect mistakes and go on, so that one `check` reports them all. Nothing here knows
+//! what a pipeline is.
+
+use std::cell::RefCell;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Diagnostics, Span};
+
+/// A parsed TOML text.
+#[derive(Debug)]
+pub struct Document<'t> {
+    root: Spanned<DeValue<'t>>,
+}
+
+impl<'t> Document<'t> {
+    /// Parses `text`; syntax errors go to `diagnostics`, and what could be read is given all the same.
+    #[must_use]
+    pub fn parse(text: &'t str, diagnostics: &mut Diagnostics) -> Self {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            diagnostics.error(error.span().unwrap_or(0..0), error.message());
+        }
+        let span = table.span();
+        Self { root: Spanned::new(span, DeValue::Table(table.into_inner())) }
+    }
+
+    /// The whole file as a table.
+    #[must_use]
+    pub fn root(&self) -> Node<'_> {
+        Node { value: &self.root }
+    }
+}
+
+/// One value with its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'n> {
+    value: &'n Spanned<DeValue<'n>>,
+}
+
+impl<'n> Node<'n> {
+    /// Where the value stands.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.value.span()
+    }
+
+    /// The TOML value.
+    #[must_use]
+    pub fn value(&self) -> &'n DeValue<'n> {
+        self.value.get_ref()
+    }
+
+    /// What kind of value it is, with its article: `a string`, `an array`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.value() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "an integer",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "an array",
+            DeValue::Table(_) => "a table",
+        }
+    }
+
+    /// The string, or a mistake that says `what` should have been one.
+    pub fn string(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<&'n str> {
+        match self.value() {
+            DeValue::String(text) => Some(text),
+            _ => self.wrong(what, "a string", diagnostics),
+        }
+    }
+
+    /// The boolean, or a mistake.
+    pub fn boolean(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<bool> {
+        match self.value() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => self.wrong(what, "true or false", diagnostics),
+        }
+    }
+
+    /// The integer, or a mistake.
+    pub fn integer(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<i64> {
+        match self.value() {
+            DeValue::Integer(value) => match i64::from_str_radix(value.as_str(), value.radix()) {
+                Ok(value) => Some(value),
+                Err(_) => self.wrong(what, "an integer of 64 bits", diagnostics),
+            },
+            _ => self.wrong(what, "an integer", diagnostics),
+        }
+    }
+
+    /// The elements, or a mistake.
+    pub fn array(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Node<'n>>> {
+        match self.value() {
+            DeValue::Array(elements) => Some(elements.iter().map(|value| Node { value }).collect()),
+            _ => self.wrong(what, "an array", diagnostics),
+        }
+    }
+
+    /// The fields, or a mistake.
+    pub fn fields(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<Fields<'n>> {
+        match self.value() {
+            DeValue::Table(table) => Some(Fields { what: what.to_owned(), span: self.span(), table, asked: RefCell::default() }),
+            _ => self.wrong(what, "a table", diagnostics),
+        }
+    }
+
+    /// The strings of an array of strings, each with its place; a mistake for each element that is none.
+    pub fn strings(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<Vec<(&'n str, Span)>> {
+        let elements = self.array(what, diagnostics)?;
+        Some(elements.iter().filter_map(|element| Some((element.string(what, diagnostics)?, element.span()))).collect())
+    }
+
+    fn wrong<T>(&self, what: &str, expected: &str, diagnostics: &mut Diagnostics) -> Option<T> {
+        diagnostics.error(self.span(), format!("{what} must be {expected}, found {}", self.kind()));
+        None
+    }
+}
+
+/// The fields of a table. It remembers which names were asked for, so that [`Fields::finish`] can
+/// report the others.
+#[derive(Debug)]
+pub struct Fields<'n> {
+    what: String,
+    span: Span,
+    table: &'n DeTable<'n>,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+/// A field whose name is the user's own: its name, the place of the name, and its value.
+#[derive(Clone, Debug)]
+pub struct Named<'n> {
+    /// The name.
+    pub name: &'n str,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The value.
+    pub value: Node<'n>,
+}
+
+impl<'n> Fields<'n> {
+    /// Where the table stands; for a `[header]` that is the header.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// The field `name`, if it is there.
+    pub fn optional(&self, name: &'static str) -> Option<Node<'n>> {
+        self.asked.borrow_mut().push(name);
+        self.table.get(name).map(|value| Node { value })
+    }
+
+    /// The field `name`, or a mistake that it is missing.
+    pub fn required(&self, name: &'static str, diagnostics: &mut Diagnostics) -> Option<Node<'n>> {
+        let found = self.optional(name);
+        if found.is_none() {
+            diagnostics.error(self.span(), format!("{} lacks `{name}`", self.what));
+        }
+        found
+    }
+
+    /// All fields in the order of the file, where the names are the user's own.
+    #[must_use]
+    pub fn all(&self) -> Vec<Named<'n>> {
+        let mut all: Vec<_> =
+            self.table.iter().map(|(name, value)| Named { name: name.get_ref(), name_span: name.span(), value: Node { value } }).collect();
+        all.sort_by_key(|named| named.name_span.start);
+        all
+    }
+
+    /// Reports every field that was not asked for, with the nearest name that was.
+    pub fn finish(self, diagnostics: &mut Diagnostics) {
+        let asked = self.asked.borrow();
+        for named in self.all() {
+            if asked.contains(&named.name) {
+                continue;
+            }
+            unknown(&format!("field in {}", self.what), named.name, &named.name_span, asked.iter().copied(), diagnostics);
+        }
+    }
+}
+
+/// Reports that `name` is no known `what`, with the nearest known name or all of them.
+pub fn unknown<'k>(what: &str, name: &str, span: &Span, known: impl IntoIterator<Item = &'k str>, diagnostics: &mut Diagnostics) {
+    let known: Vec<_> = known.into_iter().collect();
+    let message = format!("unknown {what}: `{name}`");
+    match nearest(name, known.iter().copied()) {
+        Some(near) => diagnostics.error_with_help(span.clone(), message, format!("did you mean `{near}`?")),
+        None if known.is_empty() => diagnostics.error(span.clone(), message),
+        None => diagnostics.error_with_help(span.clone(), message, format!("known here: {}", known.join(", "))),
+    }
+}
+
+/// The known name that is nearest to `name`, if one is near enough to be meant.
+#[must_use]
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let limit = (name.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edits between two texts: insertions, deletions, replacements and swaps of neighbours.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for i in 0..=left.len() {
+        for j in 0..=right.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replace = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+                let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[left.len()][right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_field_is_named_with_the_nearest_right_one() {
+        let mut diagnostics = Diagnostics::new();
+        let text = "stpes = 1\nkey = 2\n";
+        let document = Document::parse(text, &mut diagnostics);
+        let fields = document.root().fields("the file", &mut diagnostics).unwrap();
+        fields.optional("steps");
+        fields.optional("key");
+        fields.finish(&mut diagnostics);
+        assert_eq!(
+            diagnostics.render("p.toml", text),
+            "p.toml:1:1: error: unknown field in the file: `stpes`\n  |\n1 | stpes = 1\n  | ^^^^^\n  = help: did you mean `steps`?\n\n"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! What flows through a run: values, items, paths, origins, rows and batches.
+//!
+//! Nothing here does IO, and nothing here knows where an item comes from or goes to.
+
+pub mod item;
+pub mod number;
+pub mod path;
+pub mod row;
+pub mod target;
+pub mod value;
+
+pub use item::{Arena, Item};
+pub use path::Path;
+pub use row::{Batch, DatasetId, EntityId, Fate, FileId, Origin, Row, SourceId, TableId};
+pub use target::{Dataset, Index, KeyAttribute, KeySchema, KeyType, Table, Targets};
+pub use value::{Attribute, Type, Value};

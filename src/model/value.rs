@@ -1,0 +1,115 @@
+//! `DynamoDB`'s ten attribute value types, borrowed from the chunk they were read from.
+//!
+//! Numbers stay decimal text; sets stay sets; nothing is converted here.
+
+use std::fmt;
+
+/// A named value, as it stands in an item or in a map.
+pub type Attribute<'a> = (&'a str, Value<'a>);
+
+/// One attribute value. A value is two words plus a tag and is copied freely; what it points to
+/// lives in the chunk's bytes or in the worker's arena.
+///
+/// Equality is by text: `N("1")` and `N("1.0")` differ here. Comparisons by numeric value are in
+/// [`number`](crate::model::number).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A string, possibly empty.
+    S(&'a str),
+    /// A number as the decimal text that was read.
+    N(&'a str),
+    /// Binary, decoded from base64.
+    B(&'a [u8]),
+    /// A boolean.
+    Bool(bool),
+    /// The null value; different from an absent attribute.
+    Null,
+    /// A map, in document order.
+    M(&'a [Attribute<'a>]),
+    /// A list; its elements may have different types.
+    L(&'a [Value<'a>]),
+    /// A set of strings.
+    Ss(&'a [&'a str]),
+    /// A set of numbers, each as decimal text.
+    Ns(&'a [&'a str]),
+    /// A set of binaries.
+    Bs(&'a [&'a [u8]]),
+}
+
+impl Value<'_> {
+    /// The type of this value.
+    #[must_use]
+    pub fn kind(&self) -> Type {
+        match self {
+            Value::S(_) => Type::S,
+            Value::N(_) => Type::N,
+            Value::B(_) => Type::B,
+            Value::Bool(_) => Type::Bool,
+            Value::Null => Type::Null,
+            Value::M(_) => Type::M,
+            Value::L(_) => Type::L,
+            Value::Ss(_) => Type::Ss,
+            Value::Ns(_) => Type::Ns,
+            Value::Bs(_) => Type::Bs,
+        }
+    }
+}
+
+/// The type of a value, by the name `DynamoDB` gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Type {
+    /// String.
+    S,
+    /// Number.
+    N,
+    /// Binary.
+    B,
+    /// Boolean.
+    Bool,
+    /// Null.
+    Null,
+    /// Map.
+    M,
+    /// List.
+    L,
+    /// String set.
+    Ss,
+    /// Number set.
+    Ns,
+    /// Binary set.
+    Bs,
+}
+
+impl Type {
+    /// All ten types, in the order of the enum.
+    pub const ALL: [Type; 10] = [Type::S, Type::N, Type::B, Type::Bool, Type::Null, Type::M, Type::L, Type::Ss, Type::Ns, Type::Bs];
+
+    /// The descriptor of `DynamoDB` JSON: `S`, `N`, `B`, `BOOL`, `NULL`, `M`, `L`, `SS`, `NS`, `BS`.
+    #[must_use]
+    pub fn descriptor(self) -> &'static str {
+        match self {
+            Type::S => "S",
+            Type::N => "N",
+            Type::B => "B",
+            Type::Bool => "BOOL",
+            Type::Null => "NULL",
+            Type::M => "M",
+            Type::L => "L",
+            Type::Ss => "SS",
+            Type::Ns => "NS",
+            Type::Bs => "BS",
+        }
+    }
+
+    /// The type with this descriptor, if there is one.
+    #[must_use]
+    pub fn from_descriptor(text: &str) -> Option<Type> {
+        Type::ALL.into_iter().find(|kind| kind.descriptor() == text)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.descriptor())
+    }
+}

@@ -1,0 +1,115 @@
+//! The plan: what `bind` made of a pipeline file. A plan that exists is valid.
+//!
+//! All names are resolved: entities, tables and datasets are ids, attribute names are paths, capture names
+//! are slots. Nothing here touches a file, a clock or the network.
+
+use crate::expr::{Condition, Template};
+use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
+use crate::ops::Op;
+
+/// A bound pipeline.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) targets: Targets,
+    pub(crate) entities: Vec<Entity>,
+    pub(crate) unclassified: Unclassified,
+    pub(crate) examples: Vec<Example>,
+    /// Drop `aws:rep:*` attributes of old global tables; the default.
+    pub(crate) drop_replication: bool,
+}
+
+/// One export that the pipeline reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The name in `[source.NAME]`; `None` for a plain `[source]`.
+    pub name: Option<String>,
+    /// The partition key's attribute name.
+    pub partition: String,
+    /// The sort key's attribute name, if the table has one.
+    pub sort: Option<String>,
+    /// The attribute that names the entity.
+    pub type_attribute: Option<String>,
+    /// The one entity of this export, where it held one kind only.
+    pub entity: Option<EntityId>,
+}
+
+/// One kind of record.
+#[derive(Debug)]
+pub struct Entity {
+    /// The canonical name.
+    pub name: String,
+    /// Other spellings of the type attribute's value; rewritten and counted.
+    pub aliases: Vec<String>,
+    /// Key templates by source attribute name; all must match. Empty: the key does not classify.
+    pub matches: Vec<(String, Template)>,
+    /// The names that `matches` captures; a capture's slot is its place here.
+    pub captures: Vec<String>,
+    /// A condition that classifies where type and key did not.
+    pub classify: Option<Condition>,
+    /// The item's own way, then one for each `emit`.
+    pub outputs: Vec<Output>,
+}
+
+/// One way out for an item of an entity.
+#[derive(Debug)]
+pub struct Output {
+    /// Where its rows are counted and which Parquet dataset they join.
+    pub dataset: DatasetId,
+    /// False: the item is dropped here, and counted.
+    pub when: Option<Condition>,
+    /// In order.
+    pub steps: Vec<Box<dyn Op>>,
+    /// The table it goes to; `None`: Parquet only.
+    pub table: Option<TableId>,
+    /// Key attributes and their templates; empty: the item keeps its keys.
+    pub key: Vec<(String, Template)>,
+    /// For each index of the table, in the table's order: its key templates, or `None` where the entity
+    /// declares none, so that the item loses the index's key attributes.
+    pub indexes: Vec<Option<Vec<(String, Template)>>>,
+    /// What the table's type attribute says.
+    pub type_value: String,
+}
+
+/// What happens to an item that no entity claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unclassified {
+    /// It becomes a reject.
+    #[default]
+    Reject,
+    /// It goes, unchanged, to the dataset and table given here.
+    Keep {
+        /// The dataset, named `Unclassified`.
+        dataset: DatasetId,
+        /// The table, where the pipeline has exactly one or names it.
+        table: Option<TableId>,
+    },
+    /// It is dropped and counted.
+    Drop,
+    /// It ends the run.
+    Fail,
+}
+
+/// An example in the pipeline file: DynamoDB JSON in, DynamoDB JSON or a reject out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// Its name, or `example N`.
+    pub name: String,
+    /// Where it stands in the file.
+    pub span: crate::error::Span,
+    /// The source it pretends to come from.
+    pub source: SourceId,
+    /// The item, as one line of DynamoDB JSON (`{"Item":{…}}`).
+    pub input: String,
+    /// What must come out.
+    pub expected: Expected,
+}
+
+/// What an example says must come out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// These items, each with the table it goes to (`None`: Parquet only); an empty list is a dropped item.
+    Items(Vec<(Option<TableId>, String)>),
+    /// A reject whose `stage/rule: message` contains this text.
+    Reject(String),
+}

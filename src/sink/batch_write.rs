@@ -1,0 +1,5 @@
+//! Live `BatchWriteItem` through the AWS SDK.
+
+/// What the encoder gives the writer.
+#[derive(Debug)]
+pub struct Payload {}

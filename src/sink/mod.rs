@@ -1,0 +1,131 @@
+//! Where items go. Each sink has two halves: an [`Encoder`] that runs in the pool and a [`Writer`] that
+//! one thread owns. What a unit writes is a function of the unit and the plan alone.
+
+pub mod batch_files;
+#[cfg(feature = "dynamodb")]
+pub mod batch_write;
+pub mod import_files;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Reason, Result};
+use crate::model::{DatasetId, EntityId, Origin, Row, TableId};
+
+/// Rows of one chunk that leave for one dataset and one table, in order. All checks are behind them.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// The entity that the rows were classified as.
+    pub entity: EntityId,
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// The table; `None`: Parquet only.
+    pub table: Option<TableId>,
+    /// The rows; `size` is set.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// What an encoder made of a chunk, on its way to the writer of the same sink.
+#[derive(Debug)]
+pub enum Payload {
+    /// For [`import_files`].
+    Import(import_files::Payload),
+    /// For [`batch_files`].
+    Batch(batch_files::Payload),
+    /// For [`parquet`].
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::Payload),
+    /// For [`batch_write`].
+    #[cfg(feature = "dynamodb")]
+    Puts(batch_write::Payload),
+}
+
+/// The half that runs in the pool: pure, shared by all workers.
+pub trait Encoder: Send + Sync {
+    /// Encodes what one chunk gives. The payloads reach the writer in the order of the chunks.
+    fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
+}
+
+/// An item that the target refused after all checks had passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateReject {
+    /// Where it was read.
+    pub origin: Origin,
+    /// What it was classified as.
+    pub entity: EntityId,
+    /// The dataset it was counted for.
+    pub dataset: DatasetId,
+    /// Why.
+    pub reason: Reason,
+    /// The item's object as read.
+    pub source: Vec<u8>,
+}
+
+/// The half that one thread owns.
+pub trait Writer: Send {
+    /// Takes the next payload. Refused items are added to `late`, at once or at a later call.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn write(&mut self, payload: Payload, late: &mut Vec<LateReject>) -> Result<()>;
+
+    /// Returns only when everything is durable under the unit's temporary names, or acknowledged.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn finish(self: Box<Self>, late: &mut Vec<LateReject>) -> Result<Written>;
+}
+
+/// A sink of a run.
+pub trait Sink: Send + Sync {
+    /// As the user wrote it: `parquet:out/lake`.
+    fn name(&self) -> String;
+
+    /// Looks at the target before anything is read: is it there, is it free, has it the right keys?
+    ///
+    /// # Errors
+    /// What is in the way, and what to do.
+    fn prepare(&self) -> Result<()>;
+
+    /// The half for the pool.
+    fn encoder(&self) -> Arc<dyn Encoder>;
+
+    /// The half for the lane, writing the files of one unit. `unit` is 1, 2, …; names carry it.
+    ///
+    /// # Errors
+    /// When an output cannot be created.
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>>;
+
+    /// Publishes what all units wrote: checks that the files are there as reported and gives them their names.
+    /// Without this call nothing is visible under a final name.
+    ///
+    /// # Errors
+    /// When a file is missing or cannot be renamed.
+    fn commit(&self, written: &[Written]) -> Result<()>;
+}
+
+/// What a writer wrote in one unit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Written {
+    /// Items written, by dataset id; absent is 0. A Parquet-only dataset counts in no table sink.
+    pub items: std::collections::BTreeMap<u32, u64>,
+    /// Items that the target refused, by dataset id.
+    pub refused: std::collections::BTreeMap<u32, u64>,
+    /// Files, in the order they were written.
+    pub files: Vec<WrittenFile>,
+    /// Bytes written or sent, after compression.
+    pub bytes: u64,
+}
+
+/// One file that was written.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct WrittenFile {
+    /// The path below the sink's folder that it has after the commit.
+    pub path: PathBuf,
+    /// Items in it.
+    pub items: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+}

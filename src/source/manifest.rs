@@ -1,0 +1,1 @@
+//! Finds the data files of an export: summary, list, data files.

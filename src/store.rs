@@ -1,0 +1,1 @@
+//! Opens, lists and creates files, durable before they are named.
