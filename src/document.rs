@@ -217,6 +217,11 @@ impl<'n> Fields<'n> {
 
     /// Reports every field that was not asked for, with the nearest name that was.
     pub fn finish(self, diagnostics: &mut Diagnostics) {
+        self.report_unknown(diagnostics);
+    }
+
+    /// Like [`Fields::finish`], for a caller that lent the fields to others.
+    pub fn report_unknown(&self, diagnostics: &mut Diagnostics) {
         let asked = self.asked.borrow();
         for named in self.all() {
             if asked.contains(&named.name) {

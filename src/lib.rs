@@ -12,4 +12,5 @@ pub mod plan;
 pub mod shape;
 pub mod sink;
 pub mod source;
+mod spec;
 pub mod store;
