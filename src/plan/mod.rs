@@ -11,6 +11,7 @@ use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;
 
 mod bind;
+mod explain;
 
 /// A bound pipeline.
 #[derive(Debug)]
