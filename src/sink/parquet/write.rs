@@ -103,6 +103,12 @@ impl ParquetWriter {
         }
     }
 
+    /// Bytes of all batches that wait for their row group.
+    #[cfg(test)]
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.buffered
+    }
+
     fn add(&mut self, Batch { dataset, columns, bytes }: Batch) -> Result<()> {
         let waiting = self.datasets.entry(dataset).or_default();
         waiting.batches.push(columns);
@@ -163,7 +169,7 @@ impl ParquetWriter {
             state.files += 1;
         }
         let file = state.file.as_mut().expect("the file was opened above");
-        let mut append = || {
+        let append = || {
             let mut row_group = file.writer.next_row_group()?;
             for (_, chunks) in parts {
                 for chunk in chunks? {
