@@ -138,7 +138,7 @@ impl<'l> Builder<'l> {
             (Builder::Binary(builder), Value::B(bytes)) => builder.append_value(bytes),
             (Builder::Bool(builder), Value::Bool(truth)) => builder.append_value(*truth),
             (builder @ (Builder::Integer(_) | Builder::Decimal(..) | Builder::NumberText(_)), Value::N(text)) => {
-                builder.push_number(text)?
+                builder.push_number(text)?;
             }
             (Builder::Set(Type::Ss, nested), Value::Ss(texts)) => {
                 nested.push(texts.iter().map(|text| Value::S(text)), scratch)?;

@@ -49,13 +49,13 @@ fn write_inside(value: &Value<'_>, out: &mut Vec<u8>, level: usize) -> Result<()
         Value::Null => out.extend_from_slice(b"true"),
         Value::M(fields) => write_map(fields.iter(), out, level)?,
         Value::L(elements) => {
-            separated(b"[]", elements.iter(), out, |element, out| write_tagged(element, out, level + 1))?;
+            separated(*b"[]", elements.iter(), out, |element, out| write_tagged(element, out, level + 1))?;
         }
-        Value::Ss(texts) | Value::Ns(texts) => separated(b"[]", texts.iter(), out, |text, out| {
+        Value::Ss(texts) | Value::Ns(texts) => separated(*b"[]", texts.iter(), out, |text, out| {
             write_text(text, out);
             Ok(())
         })?,
-        Value::Bs(binaries) => separated(b"[]", binaries.iter(), out, |bytes, out| {
+        Value::Bs(binaries) => separated(*b"[]", binaries.iter(), out, |bytes, out| {
             write_binary(bytes, out);
             Ok(())
         })?,
@@ -64,7 +64,7 @@ fn write_inside(value: &Value<'_>, out: &mut Vec<u8>, level: usize) -> Result<()
 }
 
 fn write_map<'v, 'a: 'v>(fields: impl Iterator<Item = &'v Attribute<'a>>, out: &mut Vec<u8>, level: usize) -> Result<(), TooDeep> {
-    separated(b"{}", fields, out, |(name, value), out| {
+    separated(*b"{}", fields, out, |(name, value), out| {
         write_text(name, out);
         out.push(b':');
         write_tagged(value, out, level + 1)
@@ -73,19 +73,19 @@ fn write_map<'v, 'a: 'v>(fields: impl Iterator<Item = &'v Attribute<'a>>, out: &
 
 /// Writes the parts with commas between them, in these brackets.
 fn separated<T>(
-    [open, close]: &[u8; 2],
+    [open, close]: [u8; 2],
     parts: impl Iterator<Item = T>,
     out: &mut Vec<u8>,
     mut write: impl FnMut(T, &mut Vec<u8>) -> Result<(), TooDeep>,
 ) -> Result<(), TooDeep> {
-    out.push(*open);
+    out.push(open);
     for (at, part) in parts.enumerate() {
         if at > 0 {
             out.push(b',');
         }
         write(part, out)?;
     }
-    out.push(*close);
+    out.push(close);
     Ok(())
 }
 

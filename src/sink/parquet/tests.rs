@@ -22,7 +22,9 @@ type Chunks<'a> = Vec<Vec<(u32, Vec<Item<'a>>)>>;
 
 fn item<'a>(arena: &'a Arena, attributes: Attributes<'a>) -> Item<'a> {
     let mut item = Item::new_in(arena);
-    attributes.iter().for_each(|(name, value)| item.push(name, *value));
+    for (name, value) in attributes {
+        item.push(name, *value);
+    }
     item
 }
 
@@ -35,6 +37,8 @@ fn targets(datasets: &[(&str, &[&str])]) -> Arc<Targets> {
     Arc::new(Targets { tables: Vec::new(), datasets: datasets.collect() })
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
 /// Runs a job at once.
 fn at_once() -> Spawn {
     Arc::new(|job| job())
@@ -43,7 +47,9 @@ fn at_once() -> Spawn {
 fn shapes_of(datasets: usize, chunks: &Chunks<'_>) -> Vec<Shape> {
     let mut shapes = vec![Shape::new(); datasets];
     for (dataset, items) in chunks.iter().flatten() {
-        items.iter().for_each(|item| shapes[*dataset as usize].observe(item));
+        for item in items {
+            shapes[*dataset as usize].observe(item);
+        }
     }
     shapes
 }
@@ -342,14 +348,16 @@ fn the_bytes_do_not_depend_on_when_jobs_run() {
     let at_once = written_by(at_once());
     let threads = written_by(Arc::new(|job| drop(std::thread::spawn(job))));
     // Late and in reverse: jobs gather until three wait.
-    let waiting: Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>> = Arc::default();
+    let waiting: Arc<Mutex<Vec<Job>>> = Arc::default();
     let reverse = written_by(Arc::new(move |job| {
         let waiting = waiting.clone();
         std::thread::spawn(move || {
             waiting.lock().unwrap().push(job);
             std::thread::sleep(std::time::Duration::from_millis(3));
             let jobs: Vec<_> = waiting.lock().unwrap().drain(..).rev().collect();
-            jobs.into_iter().for_each(|job| job());
+            for job in jobs {
+                job();
+            }
         });
     }));
     assert_eq!(at_once, threads);
@@ -499,7 +507,9 @@ fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
         let mut whole = Shape::new();
         for part in parts {
             let mut shape = Shape::new();
-            part.into_iter().for_each(|at| shape.observe(&all[at]));
+            for at in part {
+                shape.observe(&all[at]);
+            }
             whole.merge(&shape);
         }
         Layout::of(&targets(&[("Doc", &["k4"])]).datasets[0], &whole).unwrap().schema
