@@ -3,6 +3,8 @@
 //! All names are resolved: entities, tables and datasets are ids, attribute names are paths, capture names
 //! are slots. Nothing here touches a file, a clock or the network.
 
+pub mod transform;
+
 use crate::expr::{Condition, Template};
 use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;
@@ -112,4 +114,14 @@ pub enum Expected {
     Items(Vec<(Option<TableId>, String)>),
     /// A reject whose `stage/rule: message` contains this text.
     Reject(String),
+}
+
+impl Entity {
+    /// How literal its key templates are together; the most literal entity wins where several match.
+    pub(crate) fn literalness(&self) -> (usize, std::cmp::Reverse<usize>) {
+        self.matches.iter().fold((0, std::cmp::Reverse(0)), |(bytes, std::cmp::Reverse(names)), (_, template)| {
+            let (more, std::cmp::Reverse(others)) = template.literalness();
+            (bytes + more, std::cmp::Reverse(names + others))
+        })
+    }
 }
