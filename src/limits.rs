@@ -75,21 +75,18 @@ pub fn write_units(size: u64) -> u64 {
 pub fn check_item(item: &Item<'_>, table: Option<&Table>) -> Result<u32, Reason> {
     let mut size = 0;
     for (name, value) in item.attributes() {
-        let place = Place::Name(&Place::Item, name);
         if name.is_empty() {
-            return Err(*broken(
-                "attribute-name",
-                &format!("an attribute has an empty name; expected 1 to {} bytes", thousands(NAME_BYTES)),
-            ));
+            let message = format!("an attribute has an empty name; expected 1 to {} bytes", thousands(NAME_BYTES));
+            return Err(broken("attribute-name", &message).into());
         }
-        size += checked_name(name, &Place::Item).and_then(|name| Ok(name + checked_value(value, 1, &place)?)).map_err(|reason| *reason)?;
+        size += checked_name(name, &Place::Item)? + checked_value(value, 1, &Place::Name(&Place::Item, name))?;
     }
     if let Some(table) = table {
-        check_keys(item, table).map_err(|reason| *reason)?;
+        check_keys(item, table)?;
     }
     match u32::try_from(size) {
         Ok(size) if u64::from(size) <= ITEM_BYTES => Ok(size),
-        _ => Err(*broken("item-size", &format!("the item has {} bytes, limit {}", thousands(size), thousands(ITEM_BYTES)))),
+        _ => Err(broken("item-size", &format!("the item has {} bytes, limit {}", thousands(size), thousands(ITEM_BYTES))).into()),
     }
 }
 
@@ -125,7 +122,7 @@ pub fn thousands(number: impl fmt::Display) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -134,11 +131,17 @@ pub fn thousands(number: impl fmt::Display) -> String {
 }
 
 /// A reason on its way up; boxed, so that the results of the hot path stay small.
-type Broken = Box<Reason>;
+struct Broken(Box<Reason>);
+
+impl From<Broken> for Reason {
+    fn from(Broken(reason): Broken) -> Self {
+        *reason
+    }
+}
 
 #[cold]
 fn broken(rule: &'static str, message: &str) -> Broken {
-    Box::new(Reason::new(Stage::Limits, rule, message))
+    Broken(Box::new(Reason::new(Stage::Limits, rule, message)))
 }
 
 #[cold]
@@ -267,7 +270,7 @@ fn small_integer_size(text: &str) -> Option<u64> {
     let zeros = bytes.iter().rev().take_while(|digit| **digit == b'0').count();
     let digits = bytes.len() - zeros;
     // The same as below with all digits before the point.
-    Some(1 + length(digits).div_ceil(2) + u64::from(digits % 2 == 0 && bytes.len() % 2 == 1))
+    Some(1 + length(digits).div_ceil(2) + u64::from(digits.is_multiple_of(2) && bytes.len() % 2 == 1))
 }
 
 /// Two closed forms are known; both agree with every size that was measured at the service, and they differ by one
@@ -280,21 +283,18 @@ fn decimal_size(decimal: &Decimal<'_>) -> u64 {
     let before = u64::try_from(decimal.magnitude()).unwrap_or(0).min(digits);
     let by_point = before.div_ceil(2) + (digits - before).div_ceil(2);
     // The exponent of the first digit is the magnitude less one.
-    let by_exponent = digits.div_ceil(2) + u64::from(digits % 2 == 0 && decimal.magnitude() % 2 != 0);
+    let by_exponent = digits.div_ceil(2) + u64::from(digits.is_multiple_of(2) && decimal.magnitude() % 2 != 0);
     1 + by_point.max(by_exponent) + u64::from(decimal.is_negative())
 }
 
 fn check_keys(item: &Item<'_>, table: &Table) -> Result<(), Broken> {
     let of_table = Keys { kind: "key-type", empty: "key-empty", size: "key-size", what: "table", name: &table.name };
     for (role, attribute) in roles(&table.key) {
-        match item.get(&attribute.name) {
-            Some(value) => of_table.check(role, attribute, &value)?,
-            None => {
-                let message =
-                    format!("{role} `{}` of table {} is missing; expected {}", attribute.name, table.name, attribute.kind.descriptor());
-                return Err(broken("key-missing", &message));
-            }
-        }
+        let Some(value) = item.get(&attribute.name) else {
+            let (name, expected) = (&attribute.name, attribute.kind.descriptor());
+            return Err(broken("key-missing", &format!("{role} `{name}` of table {} is missing; expected {expected}", table.name)));
+        };
+        of_table.check(role, attribute, &value)?;
     }
     for index in &table.indexes {
         let of_index = Keys { kind: "index-key-type", empty: "index-key-empty", size: "index-key-size", what: "index", name: &index.name };
