@@ -13,4 +13,5 @@ pub mod proof;
 pub mod shape;
 pub mod sink;
 pub mod source;
+mod spec;
 pub mod store;

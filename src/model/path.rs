@@ -73,6 +73,18 @@ impl Path {
         &self.rest
     }
 
+    /// The path cut short: the top-level name and the first `parts` of what follows it.
+    #[must_use]
+    pub fn first_parts(&self, parts: usize) -> Self {
+        Self { top: self.top.clone(), rest: self.rest.iter().take(parts).cloned().collect() }
+    }
+
+    /// Whether this path leads to `other` or to something that holds it.
+    #[must_use]
+    pub fn holds(&self, other: &Path) -> bool {
+        self.top == other.top && other.rest.starts_with(&self.rest)
+    }
+
     /// Whether the path names a top-level attribute.
     #[must_use]
     pub fn is_top_level(&self) -> bool {
