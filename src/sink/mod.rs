@@ -49,6 +49,10 @@ pub trait Encoder: Send + Sync {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
 }
 
+/// Runs a job in the pool, at some time and in any order; returns at once. For work of a writer that is too much for its lane.
+/// The job never waits.
+pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
 /// An item that the target refused after all checks had passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateReject {
