@@ -224,7 +224,6 @@ const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
 impl Writer for Objects {
     fn write(&mut self, payload: crate::sink::Payload, _late: &mut Vec<LateReject>) -> Result<()> {
-        #[expect(clippy::match_wildcard_for_single_variants, reason = "which other payloads there are depends on the features")]
         let crate::sink::Payload::Import(payload) = payload else {
             return Err(Error::new(Kind::Bug, "a payload of another sink reached the import files"));
         };
