@@ -7,6 +7,8 @@ pub mod batch_write;
 pub mod import_files;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+mod put_requests;
+mod table_folders;
 
 use std::path::PathBuf;
 use std::sync::Arc;
