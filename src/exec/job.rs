@@ -53,7 +53,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(crate::aws::Config),
+    DynamoDb(crate::aws::Options),
 }
 
 /// What a run may be told.
