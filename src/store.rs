@@ -330,8 +330,8 @@ impl Published {
                 continue;
             }
             // Fails at the first folder that still holds something, which is where it should stop.
-            let emptied = path.ancestors().skip(1).take_while(|folder| *folder != final_dir);
-            let _ = emptied.map(fs::remove_dir).collect::<io::Result<()>>();
+            let mut emptied = path.ancestors().skip(1).take_while(|folder| *folder != final_dir);
+            let _ = emptied.try_for_each(fs::remove_dir);
         }
         Ok(())
     }

@@ -112,6 +112,18 @@ impl Sink for ParquetSink {
         Target::prepare(&self.dir, self.overwrite).map(drop)
     }
 
+    fn takes_unplaced(&self) -> bool {
+        true
+    }
+
+    fn wants_shapes(&self) -> bool {
+        true
+    }
+
+    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+        self.set_shapes(shapes)
+    }
+
     fn encoder(&self) -> Arc<dyn Encoder> {
         Arc::new(encode::ParquetEncoder::new(self.layouts.clone()))
     }
