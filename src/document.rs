@@ -13,6 +13,7 @@ use crate::error::{Diagnostics, Span};
 /// A parsed TOML text.
 #[derive(Debug)]
 pub struct Document<'t> {
+    text: &'t str,
     root: Spanned<DeValue<'t>>,
 }
 
@@ -25,19 +26,21 @@ impl<'t> Document<'t> {
             diagnostics.error(error.span().unwrap_or(0..0), error.message());
         }
         let span = table.span();
-        Self { root: Spanned::new(span, DeValue::Table(table.into_inner())) }
+        Self { text, root: Spanned::new(span, DeValue::Table(table.into_inner())) }
     }
 
     /// The whole file as a table.
     #[must_use]
     pub fn root(&self) -> Node<'_> {
-        Node { value: &self.root }
+        Node { text: self.text, value: &self.root }
     }
 }
 
 /// One value with its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'n> {
+    /// The whole file, from which [`Node::inside`] takes the string as it was written.
+    text: &'n str,
     value: &'n Spanned<DeValue<'n>>,
 }
 
@@ -46,6 +49,36 @@ impl<'n> Node<'n> {
     #[must_use]
     pub fn span(&self) -> Span {
         self.value.span()
+    }
+
+    /// Where the bytes `at` of this string stand in the file. A string that was written with escapes is
+    /// given as a whole, since its bytes are not those of the file.
+    #[must_use]
+    pub fn inside(&self, at: &Span) -> Span {
+        let span = self.span();
+        let (DeValue::String(string), Some(written)) = (self.value(), self.text.get(span.clone())) else {
+            return span;
+        };
+        let quote = if written.starts_with("\"\"\"") || written.starts_with("'''") { 3 } else { 1 };
+        let Some(inner) = written.get(quote..written.len().saturating_sub(quote)) else {
+            return span;
+        };
+        // A line break right behind the opening quotes of a long string is no part of it.
+        let skipped = inner.len().saturating_sub(string.len());
+        let verbatim = skipped <= 2 && inner.ends_with(&**string) && matches!(&inner[..skipped], "" | "\n" | "\r\n");
+        if verbatim { span.start + quote + skipped + at.start..span.start + quote + skipped + at.end } else { span }
+    }
+
+    /// Whether this is a table that has the field `name`; asks without leaving a trace in [`Fields`].
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        matches!(self.value(), DeValue::Table(table) if table.contains_key(name))
+    }
+
+    /// Whether this is a table.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        matches!(self.value(), DeValue::Table(_))
     }
 
     /// The TOML value.
@@ -98,7 +131,7 @@ impl<'n> Node<'n> {
     /// The elements, or a mistake.
     pub fn array(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Node<'n>>> {
         match self.value() {
-            DeValue::Array(elements) => Some(elements.iter().map(|value| Node { value }).collect()),
+            DeValue::Array(elements) => Some(elements.iter().map(|value| Node { text: self.text, value }).collect()),
             _ => self.wrong(what, "an array", diagnostics),
         }
     }
@@ -106,7 +139,9 @@ impl<'n> Node<'n> {
     /// The fields, or a mistake.
     pub fn fields(&self, what: &str, diagnostics: &mut Diagnostics) -> Option<Fields<'n>> {
         match self.value() {
-            DeValue::Table(table) => Some(Fields { what: what.to_owned(), span: self.span(), table, asked: RefCell::default() }),
+            DeValue::Table(table) => {
+                Some(Fields { what: what.to_owned(), text: self.text, span: self.span(), table, asked: RefCell::default() })
+            }
             _ => self.wrong(what, "a table", diagnostics),
         }
     }
@@ -128,6 +163,7 @@ impl<'n> Node<'n> {
 #[derive(Debug)]
 pub struct Fields<'n> {
     what: String,
+    text: &'n str,
     span: Span,
     table: &'n DeTable<'n>,
     asked: RefCell<Vec<&'static str>>,
@@ -154,7 +190,7 @@ impl<'n> Fields<'n> {
     /// The field `name`, if it is there.
     pub fn optional(&self, name: &'static str) -> Option<Node<'n>> {
         self.asked.borrow_mut().push(name);
-        self.table.get(name).map(|value| Node { value })
+        self.table.get(name).map(|value| Node { text: self.text, value })
     }
 
     /// The field `name`, or a mistake that it is missing.
@@ -169,14 +205,23 @@ impl<'n> Fields<'n> {
     /// All fields in the order of the file, where the names are the user's own.
     #[must_use]
     pub fn all(&self) -> Vec<Named<'n>> {
-        let mut all: Vec<_> =
-            self.table.iter().map(|(name, value)| Named { name: name.get_ref(), name_span: name.span(), value: Node { value } }).collect();
+        let text = self.text;
+        let mut all: Vec<_> = self
+            .table
+            .iter()
+            .map(|(name, value)| Named { name: name.get_ref(), name_span: name.span(), value: Node { text, value } })
+            .collect();
         all.sort_by_key(|named| named.name_span.start);
         all
     }
 
     /// Reports every field that was not asked for, with the nearest name that was.
     pub fn finish(self, diagnostics: &mut Diagnostics) {
+        self.report_unknown(diagnostics);
+    }
+
+    /// Like [`Fields::finish`], for a caller that lent the fields to others.
+    pub fn report_unknown(&self, diagnostics: &mut Diagnostics) {
         let asked = self.asked.borrow();
         for named in self.all() {
             if asked.contains(&named.name) {
@@ -249,5 +294,18 @@ mod tests {
             diagnostics.render("p.toml", text),
             "p.toml:1:1: error: unknown field in the file: `stpes`\n  |\n1 | stpes = 1\n  | ^^^^^\n  = help: did you mean `steps`?\n\n"
         );
+    }
+
+    #[test]
+    fn a_place_in_a_string_is_found_in_the_file_unless_the_string_was_written_with_escapes() {
+        let text = "a = \"xyz\"\nb = 'xyz'\nc = \"\"\"\nxyz\"\"\"\nd = \"\\u0078yz\"\n";
+        let mut diagnostics = Diagnostics::new();
+        let document = Document::parse(text, &mut diagnostics);
+        let fields = document.root().fields("the file", &mut diagnostics).unwrap();
+        for (name, expected) in [("a", "z"), ("b", "z"), ("c", "z"), ("d", "\"\\u0078yz\"")] {
+            let node = fields.optional(name).unwrap();
+            assert_eq!(node.string(name, &mut diagnostics), Some("xyz"));
+            assert_eq!(&text[node.inside(&(2..3))], expected, "{name}");
+        }
     }
 }

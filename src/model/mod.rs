@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO, and nothing here knows where an item comes from or goes to.
 
+pub mod edit;
 pub mod item;
 pub mod number;
 pub mod path;
@@ -9,8 +10,9 @@ pub mod row;
 pub mod target;
 pub mod value;
 
+pub use edit::PathError;
 pub use item::{Arena, Item};
-pub use path::Path;
+pub use path::{Path, Place};
 pub use row::{Batch, DatasetId, EntityId, Fate, FileId, Origin, Row, SourceId, TableId};
 pub use target::{Dataset, Index, KeyAttribute, KeySchema, KeyType, Table, Targets};
 pub use value::{Attribute, Type, Value};

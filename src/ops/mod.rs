@@ -4,10 +4,47 @@
 
 use std::fmt;
 
+use crate::document::{Node, unknown};
+use crate::error::Diagnostics;
 use crate::model::Batch;
+
+pub mod literal;
+pub mod read;
 
 /// A bound step. `Display` is its line in `explain`.
 pub trait Op: fmt::Debug + fmt::Display + Send + Sync {
     /// Applies the step to every row of the batch; rows may be dropped or refused.
     fn apply(&self, batch: &mut Batch<'_>);
+}
+
+/// Reads what a step was given and makes the step; mistakes go to the diagnostics.
+type Bind = fn(Node<'_>, &[String], &mut Diagnostics) -> Option<Box<dyn Op>>;
+
+/// All steps, by the name that the pipeline file gives them.
+const STEPS: [(&str, Bind); 0] = [];
+
+/// Binds the steps of one way out, in order. `captures` are the names that the entity's key templates capture.
+/// A step is a table with one field, its name. Steps with mistakes are reported and left out.
+pub fn bind_steps(nodes: &[Node<'_>], captures: &[String], diagnostics: &mut Diagnostics) -> Vec<Box<dyn Op>> {
+    nodes.iter().filter_map(|node| bind_step(*node, captures, diagnostics)).collect()
+}
+
+fn bind_step(node: Node<'_>, captures: &[String], diagnostics: &mut Diagnostics) -> Option<Box<dyn Op>> {
+    let all = node.fields("a step", diagnostics)?.all();
+    let [named] = &all[..] else {
+        let message = format!("a step is a table with one field, its name; found {} fields", all.len());
+        diagnostics.error_with_help(
+            node.span(),
+            message,
+            "one step for each change: { rename = { title = \"name\" } }, { drop = [\"legacy\"] }",
+        );
+        return None;
+    };
+    match STEPS.iter().find(|(name, _)| *name == named.name) {
+        Some((_, bind)) => bind(named.value, captures, diagnostics),
+        None => {
+            unknown("step", named.name, &named.name_span, STEPS.map(|(name, _)| name), diagnostics);
+            None
+        }
+    }
 }

@@ -3,9 +3,16 @@
 //! All names are resolved: entities, tables and datasets are ids, attribute names are paths, capture names
 //! are slots. Nothing here touches a file, a clock or the network.
 
+pub mod transform;
+
+use std::cmp::Reverse;
+
+use crate::error::Diagnostics;
 use crate::expr::{Condition, Template};
 use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;
+
+mod bind;
 
 /// A bound pipeline.
 #[derive(Debug)]
@@ -17,6 +24,65 @@ pub struct Plan {
     pub(crate) examples: Vec<Example>,
     /// Drop `aws:rep:*` attributes of old global tables; the default.
     pub(crate) drop_replication: bool,
+}
+
+impl Plan {
+    /// Binds the text of a pipeline file. Pure: no file, no clock, no environment.
+    ///
+    /// # Errors
+    /// Every mistake in the file, each with its place.
+    pub fn from_toml(text: &str) -> Result<Self, Diagnostics> {
+        bind::bind(text)
+    }
+
+    /// The exports it reads, by [`SourceId`].
+    #[must_use]
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The tables and datasets it writes.
+    #[must_use]
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The entities, by [`EntityId`].
+    #[must_use]
+    pub fn entities(&self) -> &[Entity] {
+        &self.entities
+    }
+
+    /// What happens to an item that no entity claims.
+    #[must_use]
+    pub fn unclassified(&self) -> Unclassified {
+        self.unclassified
+    }
+
+    /// The examples in the file.
+    #[must_use]
+    pub fn examples(&self) -> &[Example] {
+        &self.examples
+    }
+
+    /// Whether `aws:rep:*` attributes of old global tables are dropped.
+    #[must_use]
+    pub fn drops_replication_attributes(&self) -> bool {
+        self.drop_replication
+    }
+}
+
+impl Entity {
+    /// How literal its key templates are together: more literal bytes win, then fewer names. A key attribute without a
+    /// template counts as one name, since it takes every text.
+    #[must_use]
+    pub fn literalness(&self) -> (usize, Reverse<usize>) {
+        let unnamed = 2_usize.saturating_sub(self.matches.len());
+        self.matches.iter().fold((0, Reverse(unnamed)), |(bytes, Reverse(names)), (_, template)| {
+            let (more, Reverse(other)) = template.literalness();
+            (bytes + more, Reverse(names + other))
+        })
+    }
 }
 
 /// One export that the pipeline reads.

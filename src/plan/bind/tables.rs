@@ -1,0 +1,129 @@
+//! Target tables: their keys, their indexes and the types of both.
+
+use crate::error::Span;
+use crate::model::{Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
+use crate::plan::bind::{Binder, id, list};
+use crate::spec::{KeySpec, TableSpec, Word};
+
+impl<'n> Binder<'_, 'n> {
+    pub(super) fn bind_tables(&mut self) {
+        self.used = vec![false; self.spec.tables.len()];
+        self.targets.tables = self.spec.tables.iter().map(|spec| self.bind_table(spec)).collect();
+    }
+
+    fn bind_table(&mut self, spec: &TableSpec<'n>) -> Table {
+        if let (Some(key), Some(type_attribute)) = (&spec.key, &spec.type_attribute)
+            && key.names().any(|name| name == type_attribute.text)
+        {
+            let message = format!("the type attribute `{}` is a key attribute of the table too", type_attribute.text);
+            self.diagnostics.error_with_help(
+                type_attribute.span.clone(),
+                message,
+                "the type would overwrite the key; name another attribute",
+            );
+        }
+        let types = self.key_types(spec);
+        let schema = |key: &Option<KeySpec<'n>>| {
+            let attribute = |name: &str| KeyAttribute {
+                name: name.to_owned(),
+                kind: types.iter().find(|(known, _)| known.text == name).map_or(KeyType::S, |(_, kind)| *kind),
+            };
+            let mut names = key.iter().flat_map(KeySpec::names);
+            KeySchema { partition: attribute(names.next().unwrap_or_default()), sort: names.next().map(attribute) }
+        };
+        Table {
+            name: spec.name.text.to_owned(),
+            key: schema(&spec.key),
+            indexes: spec.indexes.iter().map(|index| Index { name: index.name.text.to_owned(), key: schema(&index.key) }).collect(),
+            type_attribute: spec.type_attribute.as_ref().map(|word| word.text.to_owned()),
+        }
+    }
+
+    /// The declared types of a table. The service declares an attribute's type once for the table and all of its
+    /// indexes, so a type that one of them says holds for the others.
+    fn key_types(&mut self, spec: &TableSpec<'n>) -> Vec<(Word<'n>, KeyType)> {
+        let keys = |key: &Option<KeySpec<'n>>| key.iter().flat_map(KeySpec::names).collect::<Vec<_>>();
+        let all: Vec<&str> = keys(&spec.key).into_iter().chain(spec.indexes.iter().flat_map(|index| keys(&index.key))).collect();
+        let mut types: Vec<(Word<'n>, KeyType)> = Vec::new();
+        let parts = std::iter::once((&spec.types, all)).chain(spec.indexes.iter().map(|index| (&index.types, keys(&index.key))));
+        for (declared, known) in parts {
+            for (word, kind) in declared {
+                if !known.contains(&word.text) {
+                    crate::document::unknown("key attribute", word.text, &word.span, known.iter().copied(), self.diagnostics);
+                    continue;
+                }
+                match types.iter().find(|(known, _)| known.text == word.text) {
+                    Some((_, other)) if other != kind => {
+                        let message = format!("`{}` is {} here and {} above", word.text, kind.descriptor(), other.descriptor());
+                        let help = "an attribute has one type in a table and all of its indexes";
+                        self.diagnostics.error_with_help(word.span.clone(), message, help);
+                    }
+                    Some(_) => {}
+                    None => types.push((word.clone(), *kind)),
+                }
+            }
+        }
+        types
+    }
+
+    /// The first of `sources` whose key attributes are not those of the table, with its key's names.
+    pub(super) fn unlike_keys(&self, table: TableId, sources: &[usize]) -> Option<Vec<&'n str>> {
+        let key = self.spec.tables[table.index()].key.as_ref()?;
+        let names: Vec<_> = key.names().collect();
+        let sources = sources.iter().filter_map(|at| self.spec.sources[*at].key.as_ref());
+        sources.map(|key| key.names().collect::<Vec<_>>()).find(|found| *found != names)
+    }
+
+    /// Reports items that would keep their keys and go to a table with other ones.
+    pub(super) fn check_kept_keys(&mut self, table: TableId, sources: &[usize], span: &Span, help: &str) {
+        if let Some(found) = self.unlike_keys(table, sources) {
+            let Table { name, key, .. } = &self.targets.tables[table.index()];
+            let expected = list(key.attributes().map(|attribute| attribute.name.as_str()));
+            let message = format!("items keep their key {}, and table {name} has the key {expected}", list(found));
+            self.diagnostics.error_with_help(span.clone(), message, help);
+        }
+    }
+
+    /// The dataset of this name, made at its first use; its tables and leading attributes grow with each use.
+    pub(super) fn dataset(&mut self, name: &str, table: Option<TableId>, sources: &[usize]) -> DatasetId {
+        let mut leading: Vec<String> = Vec::new();
+        if let Some(table) = table {
+            let Table { key, indexes, type_attribute, .. } = &self.targets.tables[table.index()];
+            let keys = std::iter::once(key).chain(indexes.iter().map(|index| &index.key));
+            leading.extend(keys.flat_map(KeySchema::attributes).map(|attribute| attribute.name.clone()));
+            leading.extend(type_attribute.clone());
+        } else {
+            for source in sources.iter().map(|at| &self.spec.sources[*at]) {
+                leading.extend(source.key.iter().flat_map(KeySpec::names).map(str::to_owned));
+                leading.extend(source.type_attribute.iter().map(|word| word.text.to_owned()));
+            }
+        }
+        let datasets = &mut self.targets.datasets;
+        let at = datasets.iter().position(|dataset| dataset.name == name).unwrap_or_else(|| {
+            datasets.push(Dataset { name: name.to_owned(), tables: Vec::new(), leading: Vec::new() });
+            datasets.len() - 1
+        });
+        let dataset = &mut datasets[at];
+        if let Some(table) = table
+            && !dataset.tables.contains(&table)
+        {
+            dataset.tables.push(table);
+        }
+        for name in leading {
+            if !dataset.leading.contains(&name) {
+                dataset.leading.push(name);
+            }
+        }
+        id(at, DatasetId)
+    }
+
+    pub(super) fn report_unused_tables(&mut self) {
+        for (spec, used) in self.spec.tables.iter().zip(&self.used) {
+            if !used {
+                let message = format!("no entity writes to table {}", spec.name.text);
+                let help = format!("add `to = \"{}\"` to an entity, or take the table out", spec.name.text);
+                self.diagnostics.error_with_help(spec.name.span.clone(), message, help);
+            }
+        }
+    }
+}
