@@ -1,1 +1,586 @@
 //! What the values of a dataset look like, from all of its items: types, counts, widths of numbers. Order-free.
+//!
+//! It decides nothing: what a column becomes is the sink's business. It keeps no value of any item, only names, counts and sizes.
+//!
+//! A [`Shape`] is a function of the items alone, whatever their order and however they were shared among workers: it is what
+//! [`Shape::observe`] and [`Shape::merge`] give in any sequence. Its memory grows with the names in the items, not with the items:
+//! a map position with more than [`MAP_KEYS`] distinct keys stops collecting names and keeps one shape for all of its values, and
+//! what lies deeper than [`LEVELS`] is counted by type only.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::model::number::Decimal;
+use crate::model::{Item, Type, Value};
+
+/// The most distinct keys that one map position may have while each is kept by name; with more, its keys are data.
+pub const MAP_KEYS: usize = 64;
+
+/// How many maps and lists, one in the other, are looked into. Deeper ones are counted, not opened.
+pub const LEVELS: usize = 8;
+
+/// What the items of one dataset look like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    items: u64,
+    #[serde(serialize_with = "by_name", deserialize_with = "from_names")]
+    attributes: Names,
+}
+
+type Names = FxHashMap<Box<str>, ValueShape>;
+
+impl Shape {
+    /// The shape of no items.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one item. Allocates only for names that are new.
+    pub fn observe(&mut self, item: &Item<'_>) {
+        self.items += 1;
+        for (name, value) in item.attributes() {
+            named(&mut self.attributes, name, |shape| shape.observe(value, 0));
+        }
+    }
+
+    /// Adds all items of another shape. Commutative and associative.
+    pub fn merge(&mut self, other: &Shape) {
+        self.items += other.items;
+        for (name, shape) in &other.attributes {
+            named(&mut self.attributes, name, |mine| mine.merge(shape));
+        }
+    }
+
+    /// How many items were seen.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The top-level attributes in byte order of their names.
+    #[must_use]
+    pub fn attributes(&self) -> BTreeMap<&str, &ValueShape> {
+        self.attributes.iter().map(|(name, shape)| (&**name, shape)).collect()
+    }
+
+    /// What the top-level attribute `name` held; `None` when no item has it.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&ValueShape> {
+        self.attributes.get(name)
+    }
+}
+
+/// What the values at one position look like: an attribute, a field of a map, or the elements of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValueShape {
+    /// By `Type as usize`.
+    counts: [u64; 10],
+    #[serde(skip_serializing_if = "is_default")]
+    texts: Sizes,
+    #[serde(skip_serializing_if = "is_default")]
+    numbers: Numbers,
+    #[serde(skip_serializing_if = "is_default")]
+    binaries: Sizes,
+    #[serde(skip_serializing_if = "is_default")]
+    members: Option<Box<Members>>,
+    #[serde(skip_serializing_if = "is_default")]
+    elements: Option<Box<ValueShape>>,
+    #[serde(skip_serializing_if = "is_default")]
+    map: Option<Box<MapShape>>,
+}
+
+impl ValueShape {
+    fn observe(&mut self, value: &Value<'_>, level: usize) {
+        self.counts[value.kind() as usize] += 1;
+        match *value {
+            Value::S(text) => self.texts.add(text.len()),
+            Value::N(text) => self.numbers.add(text),
+            Value::B(bytes) => self.binaries.add(bytes.len()),
+            Value::Bool(_) | Value::Null => {}
+            Value::Ss(texts) => texts.iter().for_each(|text| self.members.get_or_insert_default().texts.add(text.len())),
+            Value::Ns(texts) => texts.iter().for_each(|text| self.members.get_or_insert_default().numbers.add(text)),
+            Value::Bs(list) => list.iter().for_each(|bytes| self.members.get_or_insert_default().binaries.add(bytes.len())),
+            Value::L(_) | Value::M(_) if level >= LEVELS => {}
+            Value::L(elements) => {
+                let shape = self.elements.get_or_insert_default();
+                for element in elements {
+                    shape.observe(element, level + 1);
+                }
+            }
+            Value::M(fields) => {
+                let shape = self.map.get_or_insert_default();
+                shape.empty += u64::from(fields.is_empty());
+                for (name, value) in fields {
+                    shape.fields.at(name, |field| field.observe(value, level + 1));
+                }
+            }
+        }
+    }
+
+    /// Adds all values of another position.
+    pub fn merge(&mut self, other: &ValueShape) {
+        let ValueShape { counts, texts, numbers, binaries, members, elements, map } = other;
+        self.counts.iter_mut().zip(counts).for_each(|(mine, theirs)| *mine += theirs);
+        self.texts.merge(texts);
+        self.numbers.merge(numbers);
+        self.binaries.merge(binaries);
+        if let Some(theirs) = members {
+            let mine = self.members.get_or_insert_default();
+            mine.texts.merge(&theirs.texts);
+            mine.numbers.merge(&theirs.numbers);
+            mine.binaries.merge(&theirs.binaries);
+        }
+        if let Some(theirs) = elements {
+            self.elements.get_or_insert_default().merge(theirs);
+        }
+        if let Some(theirs) = map {
+            let mine = self.map.get_or_insert_default();
+            mine.empty += theirs.empty;
+            match &theirs.fields {
+                Fields::Named(names) => names.iter().for_each(|(name, shape)| mine.fields.at(name, |field| field.merge(shape))),
+                Fields::Dynamic(values) => mine.fields.fold().merge(values),
+            }
+        }
+    }
+
+    /// How many values of this type were seen here.
+    #[must_use]
+    pub fn count(&self, kind: Type) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    /// How many values were seen here, NULL included.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The types that were seen here, NULL aside, in the order of [`Type`].
+    pub fn kinds(&self) -> impl Iterator<Item = Type> + '_ {
+        Type::ALL.into_iter().filter(|kind| *kind != Type::Null && self.count(*kind) > 0)
+    }
+
+    /// Sizes of the S values.
+    #[must_use]
+    pub fn texts(&self) -> Sizes {
+        self.texts
+    }
+
+    /// Widths of the N values.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    /// Sizes of the B values.
+    #[must_use]
+    pub fn binaries(&self) -> Sizes {
+        self.binaries
+    }
+
+    /// The members of all sets.
+    #[must_use]
+    pub fn members(&self) -> Members {
+        self.members.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The elements of all lists together; `None` where there was no list that was looked into.
+    #[must_use]
+    pub fn elements(&self) -> Option<&ValueShape> {
+        self.elements.as_deref()
+    }
+
+    /// The fields of all maps together; `None` where there was no map that was looked into.
+    #[must_use]
+    pub fn map(&self) -> Option<&MapShape> {
+        self.map.as_deref()
+    }
+}
+
+/// Sizes of texts or binaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    /// Bytes of the longest value.
+    pub longest: u64,
+    /// Bytes of all values.
+    pub bytes: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: usize) {
+        self.longest = self.longest.max(bytes as u64);
+        self.bytes += bytes as u64;
+    }
+
+    fn merge(&mut self, other: &Sizes) {
+        self.longest = self.longest.max(other.longest);
+        self.bytes += other.bytes;
+    }
+}
+
+/// Widths of numbers, by value: `1E3` has four digits before the point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Numbers {
+    /// How many numbers are integers that do not fit 64 bits, or are no integers.
+    pub not_i64: u64,
+    /// How many numbers are no integers.
+    pub fractions: u64,
+    /// How many texts are no decimal number; the limits refuse them, so this should be 0.
+    pub malformed: u64,
+    /// The most digits before the point; 0 where all are below 1.
+    pub whole: u32,
+    /// The most digits after the point, trailing zeros aside.
+    pub scale: u32,
+}
+
+impl Numbers {
+    fn add(&mut self, text: &str) {
+        let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+        // Most numbers are short integers in their one spelling; they need no parsing.
+        if matches!(digits, [b'1'..=b'9', rest @ ..] if rest.len() < 18 && rest.iter().all(u8::is_ascii_digit)) {
+            #[expect(clippy::cast_possible_truncation, reason = "at most 18 digits")]
+            let whole = digits.len() as u32;
+            self.whole = self.whole.max(whole);
+            return;
+        }
+        let Some(number) = Decimal::parse(text) else {
+            self.malformed += 1;
+            return;
+        };
+        let scale = number.scale();
+        self.whole = self.whole.max(u32::try_from(number.magnitude().max(0)).unwrap_or(u32::MAX));
+        self.scale = self.scale.max(u32::try_from(scale).unwrap_or(u32::MAX));
+        self.fractions += u64::from(scale > 0);
+        self.not_i64 += u64::from(to_i64(&number).is_none());
+    }
+
+    fn merge(&mut self, other: &Numbers) {
+        let Numbers { not_i64, fractions, malformed, whole, scale } = *other;
+        self.not_i64 += not_i64;
+        self.fractions += fractions;
+        self.malformed += malformed;
+        self.whole = self.whole.max(whole);
+        self.scale = self.scale.max(scale);
+    }
+}
+
+/// The number as a 64-bit integer, where it is exactly one.
+#[must_use]
+pub fn to_i64(number: &Decimal<'_>) -> Option<i64> {
+    unscaled(number, 0).and_then(|value| i64::try_from(value).ok())
+}
+
+/// The number times ten to the power `scale`, where that is exactly an integer of at most 38 digits.
+#[must_use]
+pub fn unscaled(number: &Decimal<'_>, scale: u32) -> Option<i128> {
+    if number.significant() == 0 {
+        return Some(0);
+    }
+    let length = number.magnitude().checked_add(i64::from(scale))?;
+    let zeros = length.checked_sub(i64::try_from(number.significant()).ok()?)?;
+    if zeros < 0 || length > 38 {
+        return None;
+    }
+    let digits = number.significant_digits().fold(0_i128, |value, digit| value * 10 + i128::from(digit - b'0'));
+    let value = digits * 10_i128.pow(u32::try_from(zeros).ok()?);
+    Some(if number.is_negative() { -value } else { value })
+}
+
+/// The members of sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Members {
+    /// Of string sets.
+    pub texts: Sizes,
+    /// Of number sets.
+    pub numbers: Numbers,
+    /// Of binary sets.
+    pub binaries: Sizes,
+}
+
+/// What the maps at one position look like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapShape {
+    empty: u64,
+    fields: Fields,
+}
+
+impl MapShape {
+    /// How many of the maps were empty.
+    #[must_use]
+    pub fn empty(&self) -> u64 {
+        self.empty
+    }
+
+    /// The fields in byte order of their names; `None` where there were more than [`MAP_KEYS`] names.
+    #[must_use]
+    pub fn fields(&self) -> Option<BTreeMap<&str, &ValueShape>> {
+        match &self.fields {
+            Fields::Named(names) => Some(names.iter().map(|(name, shape)| (&**name, shape)).collect()),
+            Fields::Dynamic(_) => None,
+        }
+    }
+
+    /// All values of all keys together; `None` where the keys are few and [`MapShape::fields`] has them.
+    #[must_use]
+    pub fn values(&self) -> Option<&ValueShape> {
+        match &self.fields {
+            Fields::Named(_) => None,
+            Fields::Dynamic(values) => Some(values),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Fields {
+    #[serde(serialize_with = "by_name", deserialize_with = "from_names")]
+    Named(Names),
+    Dynamic(Box<ValueShape>),
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Fields::Named(Names::default())
+    }
+}
+
+impl Fields {
+    /// Calls `add` with the shape for the key `name`.
+    fn at(&mut self, name: &str, add: impl FnOnce(&mut ValueShape)) {
+        match self {
+            Fields::Dynamic(values) => add(values),
+            Fields::Named(names) => {
+                named(names, name, add);
+                if names.len() > MAP_KEYS {
+                    self.fold();
+                }
+            }
+        }
+    }
+
+    /// Gives the names up. The result is the merge of all fields, as if none had ever had a name: this is what keeps the shape
+    /// independent of when the limit was passed.
+    fn fold(&mut self) -> &mut ValueShape {
+        if let Fields::Named(names) = self {
+            let mut values = Box::<ValueShape>::default();
+            for field in names.values() {
+                values.merge(field);
+            }
+            *self = Fields::Dynamic(values);
+        }
+        match self {
+            Fields::Dynamic(values) => values,
+            Fields::Named(_) => unreachable!("the names were given up above"),
+        }
+    }
+}
+
+/// Calls `add` with the shape under this name, a new one where the name is new. A known name costs one look-up and no allocation.
+fn named(names: &mut Names, name: &str, add: impl FnOnce(&mut ValueShape)) {
+    match names.get_mut(name) {
+        Some(shape) => add(shape),
+        None => add(names.entry(name.into()).or_default()),
+    }
+}
+
+/// Sorted, so that equal shapes have equal bytes.
+fn by_name<S: Serializer>(names: &Names, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(names.iter().collect::<BTreeMap<_, _>>())
+}
+
+fn from_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
+    Names::deserialize(deserializer)
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Arena;
+
+    fn shape_of(items: &[&[(&'static str, Value<'static>)]]) -> Shape {
+        let arena = Arena::new();
+        let mut shape = Shape::new();
+        for attributes in items {
+            let mut item = Item::new_in(&arena);
+            attributes.iter().for_each(|(name, value)| item.push(name, *value));
+            shape.observe(&item);
+        }
+        shape
+    }
+
+    fn numbers_of(texts: &[&str]) -> Numbers {
+        let mut numbers = Numbers::default();
+        for text in texts {
+            numbers.add(text);
+        }
+        numbers
+    }
+
+    #[test]
+    fn counts_values_by_type_and_items_as_a_whole() {
+        let shape = shape_of(&[&[("a", Value::S("xyz")), ("b", Value::Null)], &[("a", Value::N("1"))], &[]]);
+        let a = shape.attribute("a").unwrap();
+        assert_eq!((shape.items(), a.total(), a.count(Type::S), a.count(Type::N)), (3, 2, 1, 1));
+        assert_eq!(a.kinds().collect::<Vec<_>>(), [Type::S, Type::N]);
+        assert_eq!(a.texts(), Sizes { longest: 3, bytes: 3 });
+        assert_eq!(shape.attribute("b").unwrap().kinds().count(), 0);
+        assert!(shape.attribute("c").is_none());
+    }
+
+    #[test]
+    fn numbers_are_measured_by_value() {
+        let integers = Numbers { whole: 3, ..Numbers::default() };
+        assert_eq!(numbers_of(&["1", "-200", "0", "1.0", "1E2"]), integers);
+        assert_eq!(numbers_of(&["0.05", "12.5"]), Numbers { not_i64: 2, fractions: 2, whole: 2, scale: 2, malformed: 0 });
+        assert_eq!(numbers_of(&["9223372036854775807", "-9223372036854775808"]).not_i64, 0);
+        assert_eq!(numbers_of(&["9223372036854775808", "-9223372036854775809"]).not_i64, 2);
+        assert_eq!(numbers_of(&["1E125"]), Numbers { not_i64: 1, whole: 126, ..Numbers::default() });
+        assert_eq!(numbers_of(&["1E-130"]), Numbers { not_i64: 1, fractions: 1, scale: 130, ..Numbers::default() });
+        assert_eq!(numbers_of(&["abc"]).malformed, 1);
+    }
+
+    #[test]
+    fn a_number_is_scaled_exactly_or_not_at_all() {
+        let scaled = |text: &str, scale| unscaled(&Decimal::parse(text).unwrap(), scale);
+        assert_eq!(scaled("12.5", 2), Some(1250));
+        assert_eq!(scaled("-0.05", 2), Some(-5));
+        assert_eq!(scaled("0.005", 2), None);
+        assert_eq!(scaled("0", 38), Some(0));
+        assert_eq!(scaled(&"9".repeat(38), 0), Some(10_i128.pow(38) - 1));
+        assert_eq!(scaled("1E38", 0), None);
+        assert_eq!(scaled("1E99999999999999999999", 0), None);
+    }
+
+    #[test]
+    fn a_map_with_too_many_keys_keeps_one_shape_for_its_values() {
+        let keys: Vec<String> = (0..=MAP_KEYS).map(|n| format!("k{n}")).collect();
+        let with_keys = |keys: &[String]| {
+            let arena = Arena::new();
+            let fields: Vec<_> = keys.iter().map(|key| (key.as_str(), Value::N("7"))).collect();
+            let mut item = Item::new_in(&arena);
+            item.push("m", Value::M(&fields));
+            let mut shape = Shape::new();
+            shape.observe(&item);
+            shape
+        };
+        let few = with_keys(&keys[..MAP_KEYS]);
+        assert_eq!(few.attribute("m").unwrap().map().unwrap().fields().unwrap().len(), MAP_KEYS);
+        let many = with_keys(&keys);
+        let map = many.attribute("m").unwrap().map().unwrap();
+        assert!(map.fields().is_none());
+        assert_eq!(map.values().unwrap().count(Type::N), 65);
+
+        // Both halves are below the limit, the whole is above it.
+        let mut halves = with_keys(&keys[..40]);
+        halves.merge(&with_keys(&keys[40..]));
+        let values = |shape: &Shape| shape.attribute("m").unwrap().map().unwrap().values().cloned();
+        assert_eq!(values(&halves), values(&many));
+    }
+
+    #[test]
+    fn what_lies_too_deep_is_counted_and_not_opened() {
+        let arena = Arena::new();
+        let mut value = Value::S("bottom");
+        for _ in 0..200 {
+            value = Value::L(arena.alloc_slice_copy(&[value]));
+        }
+        let mut item = Item::new_in(&arena);
+        item.push("deep", value);
+        let mut shape = Shape::new();
+        shape.observe(&item);
+        let mut at = shape.attribute("deep").unwrap();
+        let mut levels = 0;
+        while let Some(inner) = at.elements() {
+            at = inner;
+            levels += 1;
+        }
+        assert_eq!((levels, at.count(Type::L)), (LEVELS, 1));
+    }
+
+    #[test]
+    fn a_saved_shape_is_read_back_equal_and_has_one_spelling() {
+        let shape = shape_of(&[&[
+            ("z", Value::S("x")),
+            ("a", Value::M(&[("k", Value::L(&[Value::N("1.5"), Value::Null])), ("e", Value::M(&[]))])),
+            ("s", Value::Ns(&["1", "22"])),
+        ]]);
+        let text = serde_json::to_string(&shape).unwrap();
+        let back: Shape = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, shape);
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert!(text.find("\"a\"").unwrap() < text.find("\"s\"").unwrap());
+    }
+
+    mod any_split {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        /// A value made from a recipe of bytes, so that shrinking keeps it small.
+        fn value<'a>(recipe: &mut std::slice::Iter<'_, u8>, arena: &'a Arena, depth: usize) -> Value<'a> {
+            let mut next = || usize::from(recipe.next().copied().unwrap_or(0));
+            let (kind, size) = (next() % 10, next());
+            let texts = || arena.alloc_slice_fill_with(size % 3, |n| &*arena.alloc_str(&format!("{}", n + size)));
+            match kind {
+                0 => Value::S(arena.alloc_str(&"x".repeat(size % 5))),
+                1 => Value::N(["0", "1", "-12.50", "9223372036854775808", "1e-3"][size % 5]),
+                2 => Value::B(arena.alloc_slice_fill_copy(size % 4, 7_u8)),
+                3 => Value::Bool(true),
+                4 => Value::Ss(texts()),
+                5 => Value::Ns(texts()),
+                6 | 7 if depth < 4 => {
+                    let fields: Vec<_> = (0..size)
+                        .map(|n| (&*arena.alloc_str(&format!("k{}", n * (size % 7 + 1))), value(recipe, arena, depth + 1)))
+                        .collect();
+                    Value::M(arena.alloc_slice_copy(&fields))
+                }
+                8 if depth < 4 => {
+                    let elements: Vec<_> = (0..size % 4).map(|_| value(recipe, arena, depth + 1)).collect();
+                    Value::L(arena.alloc_slice_copy(&elements))
+                }
+                _ => Value::Null,
+            }
+        }
+
+        proptest! {
+            #[test]
+            fn gives_the_same_shape(items in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0..4_usize), 0..20), from in 0..4_usize) {
+                let arena = Arena::new();
+                let mut whole = Shape::new();
+                let mut parts = vec![Shape::new(); 4];
+                for (recipe, worker) in &items {
+                    let mut item = Item::new_in(&arena);
+                    let mut recipe = recipe.iter();
+                    item.push("a", value(&mut recipe, &arena, 0));
+                    item.push("b", value(&mut recipe, &arena, 0));
+                    whole.observe(&item);
+                    parts[*worker].observe(&item);
+                }
+                // Two groupings and two orders.
+                let mut left = Shape::new();
+                (0..4).for_each(|n| left.merge(&parts[(from + n) % 4]));
+                let mut right = parts[3].clone();
+                right.merge(&parts[1]);
+                let mut pair = parts[2].clone();
+                pair.merge(&parts[0]);
+                right.merge(&pair);
+                prop_assert_eq!(&left, &whole);
+                prop_assert_eq!(&right, &whole);
+                prop_assert_eq!(serde_json::to_string(&left).unwrap(), serde_json::to_string(&whole).unwrap());
+            }
+        }
+    }
+}

@@ -1,1 +1,565 @@
-//! Opens, lists and creates files, durable before they are named.
+//! Opens and creates files under a local path, durable before they are named.
+//!
+//! Nothing here knows what the files hold. A sink writes into a [`Staging`] folder inside its final folder; what
+//! it publishes appears there by rename, so half an output is never seen under a final name.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind, Result};
+
+/// The folder for unfinished output, inside the final one so that a rename never crosses a file system.
+pub const UNFINISHED: &str = ".dynamorph-unfinished";
+
+/// The list of published files, at the top of the final folder; what may be removed when a run overwrites.
+pub const PUBLISHED: &str = ".dynamorph-output.json";
+
+/// Writes gather in this many bytes; each open staged file holds one such buffer.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// An error of the file system with the path it concerns.
+pub(crate) fn io_error(kind: Kind, message: &str, path: &Path, cause: io::Error) -> Error {
+    Error::new(kind, message).with("file", path.display()).caused_by(cause)
+}
+
+/// Opens a file to be read.
+///
+/// # Errors
+/// Kind `Input`, with the path, when it cannot be opened.
+pub fn open_to_read(path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| io_error(Kind::Input, "cannot open the file", path, cause))
+}
+
+/// Reads a small file whole.
+///
+/// # Errors
+/// Kind `Input`, with the path, when it cannot be read.
+pub fn read_whole(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|cause| io_error(Kind::Input, "cannot read the file", path, cause))
+}
+
+/// Writes a small file whole and durably: a temporary file beside it, fsync, rename. Missing parent folders are made.
+///
+/// # Errors
+/// Kind `Output`, with the path; the file then is as it was before.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |cause| io_error(Kind::Output, "cannot write the file", path, cause);
+    let temporary = temporary_for(path).ok_or_else(|| failed(io::Error::other("the path has no file name")))?;
+    let parent = parent_of(path);
+    fs::create_dir_all(parent).map_err(failed)?;
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    if let Err(cause) = write() {
+        // The first cause is what the user must see; a temporary file that stays behind harms nobody.
+        let _ = fs::remove_file(&temporary);
+        return Err(failed(cause));
+    }
+    sync_folder(parent)
+}
+
+/// The temporary file beside `path`.
+fn temporary_for(path: &Path) -> Option<PathBuf> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name()?);
+    name.push(".tmp");
+    Some(path.with_file_name(name))
+}
+
+/// The final folder of a sink, before anything is written.
+#[derive(Debug)]
+pub struct Target;
+
+impl Target {
+    /// Makes the final folder ready and gives an empty staging folder in it.
+    ///
+    /// What a killed run left is removed: its staging folder, and files of a publication that was cut short.
+    /// With `overwrite`, files that an earlier run published stay until [`Staging::publish`] replaces them.
+    ///
+    /// # Errors
+    /// Kind `Usage` when the folder holds anything and `overwrite` is false, or when it holds anything that
+    /// dynamorph did not write; the first such path is named. Kind `Output` when the folder cannot be made, read or written.
+    pub fn prepare(final_dir: &Path, overwrite: bool) -> Result<Staging> {
+        match fs::metadata(final_dir) {
+            Ok(found) if !found.is_dir() => {
+                return Err(Error::new(Kind::Usage, "the output path is a file, expected a folder").with("path", final_dir.display()));
+            }
+            Ok(_) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Staging::open(final_dir),
+            Err(cause) => return Err(io_error(Kind::Output, "cannot look into the output folder", final_dir, cause)),
+        }
+        let published = Published::read(final_dir)?.unwrap_or_default();
+        if !published.complete {
+            published.remove(final_dir, &BTreeSet::new())?;
+            remove_if_there(&final_dir.join(PUBLISHED))?;
+        }
+        temporary_for(&final_dir.join(PUBLISHED)).map_or(Ok(false), |left| remove_if_there(&left))?;
+        remove_tree(&final_dir.join(UNFINISHED))?;
+        let mut present = Vec::new();
+        visit_files(final_dir, &mut |relative| present.push(relative.to_owned()))?;
+        let is_ours = |relative: &&String| *relative == PUBLISHED || published.files.contains(*relative);
+        if let Some(foreign) = present.iter().find(|relative| !is_ours(relative)) {
+            return Err(if overwrite {
+                Error::new(Kind::Usage, "the output folder holds a file that dynamorph did not write")
+                    .with("folder", final_dir.display())
+                    .with("found", foreign)
+                    .with("hint", "move the file away, or name another folder; --overwrite replaces only what an earlier run wrote")
+            } else {
+                not_empty(final_dir, foreign)
+            });
+        }
+        if let (false, Some(first)) = (overwrite, present.first()) {
+            return Err(not_empty(final_dir, first));
+        }
+        Staging::open(final_dir)
+    }
+}
+
+fn not_empty(final_dir: &Path, found: &str) -> Error {
+    Error::new(Kind::Usage, "the output folder is not empty")
+        .with("folder", final_dir.display())
+        .with("found", found)
+        .with("hint", "name an empty or new folder, or pass --overwrite to replace what an earlier run wrote")
+}
+
+/// Output that is not visible yet: a folder inside the final folder.
+#[derive(Debug)]
+pub struct Staging {
+    final_dir: PathBuf,
+    folder: PathBuf,
+}
+
+impl Staging {
+    /// Opens the staging folder of `final_dir`, and makes both where they are missing. What is staged already stays.
+    ///
+    /// # Errors
+    /// Kind `Output` when the folder cannot be made.
+    pub fn open(final_dir: &Path) -> Result<Self> {
+        let folder = final_dir.join(UNFINISHED);
+        fs::create_dir_all(&folder).map_err(|cause| io_error(Kind::Output, "cannot create the output folder", &folder, cause))?;
+        Ok(Self { final_dir: final_dir.to_owned(), folder })
+    }
+
+    /// Creates a file that will be `relative` below the final folder. A staged file of that name is replaced, so
+    /// that a unit that is run again writes the same names. Costs one buffer of 256 KiB while it is open.
+    ///
+    /// # Errors
+    /// Kind `Output` when `relative` leaves the folder or the file cannot be created.
+    pub fn create(&self, relative: &Path) -> Result<StagedFile> {
+        let path = self.path(relative)?;
+        let parent = parent_of(&path);
+        fs::create_dir_all(parent).map_err(|cause| io_error(Kind::Output, "cannot create the output folder", parent, cause))?;
+        let file = File::create(&path).map_err(|cause| io_error(Kind::Output, "cannot create the output file", &path, cause))?;
+        Ok(StagedFile { out: BufWriter::with_capacity(BUFFER_BYTES, file), path, bytes: 0 })
+    }
+
+    /// Where the file that will be `relative` lies until it is published.
+    ///
+    /// # Errors
+    /// Kind `Output` when `relative` is no plain relative path.
+    pub fn path(&self, relative: &Path) -> Result<PathBuf> {
+        Ok(self.folder.join(published_name(relative)?))
+    }
+
+    /// Gives the staged files their final names, removes what an earlier run had published and this one did not
+    /// replace, and removes the staging folder. When it returns, everything is durable.
+    ///
+    /// A publication that is cut short is finished by nobody, but [`Target::prepare`] removes what it left: the list
+    /// of published files is written, marked incomplete, before the first file is moved.
+    ///
+    /// # Errors
+    /// Kind `Output` when a file is missing, has another size than reported, or would replace a file that
+    /// dynamorph did not write; nothing was moved then. Also when a file cannot be moved.
+    pub fn publish(self, files: &[(PathBuf, u64)]) -> Result<()> {
+        let mut names = BTreeSet::new();
+        for (relative, bytes) in files {
+            let name = published_name(relative)?;
+            self.check_staged(&name, *bytes)?;
+            if !names.insert(name) {
+                return Err(Error::new(Kind::Bug, "a file is published twice").with("file", relative.display()));
+            }
+        }
+        let earlier = Published::read(&self.final_dir)?.unwrap_or_default();
+        for name in &names {
+            let path = self.final_dir.join(name);
+            if !earlier.files.contains(name) && path.symlink_metadata().is_ok() {
+                return Err(Error::new(Kind::Output, "a file that dynamorph did not write is in the way")
+                    .with("file", path.display())
+                    .with("hint", "move it away and run the same command again"));
+            }
+        }
+        Published { complete: false, files: earlier.files.union(&names).cloned().collect() }.write(&self.final_dir)?;
+
+        let mut folders = BTreeSet::from([self.final_dir.clone()]);
+        for name in &names {
+            let path = self.final_dir.join(name);
+            let moved = || {
+                fs::create_dir_all(parent_of(&path))?;
+                fs::rename(self.folder.join(name), &path)
+            };
+            moved().map_err(|cause| io_error(Kind::Output, "cannot publish the file", &path, cause))?;
+            folders.extend(path.ancestors().skip(1).take_while(|folder| *folder != self.final_dir).map(Path::to_owned));
+        }
+        folders.iter().try_for_each(|folder| sync_folder(folder))?;
+        earlier.remove(&self.final_dir, &names)?;
+        Published { complete: true, files: names }.write(&self.final_dir)?;
+        remove_tree(&self.folder)
+    }
+
+    /// Checks that a staged file is there with the size its writer reported.
+    fn check_staged(&self, name: &str, bytes: u64) -> Result<()> {
+        let path = self.folder.join(name);
+        let found =
+            fs::metadata(&path).map_err(|cause| io_error(Kind::Output, "an output file that was written is missing", &path, cause))?;
+        if found.len() == bytes {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Output, "an output file has not the size that was written")
+            .with("file", path.display())
+            .with("expected", format_args!("{bytes} bytes"))
+            .with("found", format_args!("{} bytes", found.len())))
+    }
+}
+
+/// A file on its way; buffered. Dropped without [`finish`](Self::finish) it stays unfinished in the staging folder.
+#[derive(Debug)]
+pub struct StagedFile {
+    out: BufWriter<File>,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl StagedFile {
+    /// Bytes written so far, those in the buffer too.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where the file lies now.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// Kind `Output`, with the path.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes).map_err(|cause| io_error(Kind::Output, "cannot write the output file", &self.path, cause))
+    }
+
+    /// Flushes, makes the content durable and closes; gives the size in bytes.
+    ///
+    /// # Errors
+    /// Kind `Output`, with the path.
+    pub fn finish(mut self) -> Result<u64> {
+        let durable = self.out.flush().and_then(|()| self.out.get_ref().sync_all());
+        durable.map_err(|cause| io_error(Kind::Output, "cannot write the output file", &self.path, cause))?;
+        Ok(self.bytes)
+    }
+}
+
+impl Write for StagedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What a run published in a folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct Published {
+    /// False while files are being moved.
+    complete: bool,
+    /// Paths below the folder, with `/` between names.
+    files: BTreeSet<String>,
+}
+
+impl Default for Published {
+    /// Nothing was published, and nothing was cut short.
+    fn default() -> Self {
+        Self { complete: true, files: BTreeSet::new() }
+    }
+}
+
+impl Published {
+    /// The list in `final_dir`, if there is one. Its paths decide what may be deleted, so each is checked.
+    fn read(final_dir: &Path) -> Result<Option<Self>> {
+        let path = final_dir.join(PUBLISHED);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(io_error(Kind::Output, "cannot read the list of published files", &path, cause)),
+        };
+        let hint = "name another folder, or empty this one by hand";
+        let list: Self = serde_json::from_slice(&bytes).map_err(|cause| {
+            let error = Error::new(Kind::Output, "the list of published files cannot be understood");
+            error.with("file", path.display()).with("hint", hint).caused_by(cause)
+        })?;
+        for file in &list.files {
+            published_name(Path::new(file)).map_err(|error| error.with("listed in", path.display()).with("hint", hint))?;
+        }
+        Ok(Some(list))
+    }
+
+    fn write(&self, final_dir: &Path) -> Result<()> {
+        let bytes = serde_json::to_vec(self).expect("a list of texts can be written as JSON");
+        write_atomically(&final_dir.join(PUBLISHED), &bytes)
+    }
+
+    /// Removes the listed files but those to `keep`, and the folders that become empty by it.
+    fn remove(&self, final_dir: &Path, keep: &BTreeSet<String>) -> Result<()> {
+        for file in self.files.difference(keep) {
+            let path = final_dir.join(file);
+            if !remove_if_there(&path)? {
+                continue;
+            }
+            // Fails at the first folder that still holds something, which is where it should stop.
+            let mut emptied = path.ancestors().skip(1).take_while(|folder| *folder != final_dir);
+            let _ = emptied.try_for_each(fs::remove_dir);
+        }
+        Ok(())
+    }
+}
+
+/// The path below the final folder with `/` between names, or an error when it could lead elsewhere.
+fn published_name(relative: &Path) -> Result<String> {
+    let mut names = Vec::new();
+    for component in relative.components() {
+        match component {
+            Component::Normal(name) if name.to_str().is_some_and(|name| name != UNFINISHED && name != PUBLISHED) => {
+                names.extend(name.to_str());
+            }
+            _ => names.clear(),
+        }
+        if names.is_empty() {
+            break;
+        }
+    }
+    if names.is_empty() {
+        return Err(
+            Error::new(Kind::Output, "an output path leads out of its folder or is not plain text").with("path", relative.display())
+        );
+    }
+    Ok(names.join("/"))
+}
+
+/// Calls `found` with the path below `folder` of every entry that is no folder, in the order of the names.
+/// Symbolic links are not followed.
+fn visit_files(folder: &Path, found: &mut dyn FnMut(&str)) -> Result<()> {
+    let mut waiting = vec![String::new()];
+    while let Some(relative) = waiting.pop() {
+        let path = folder.join(&relative);
+        let failed = |cause| io_error(Kind::Output, "cannot look into the output folder", &path, cause);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = if relative.is_empty() { name } else { format!("{relative}/{name}") };
+            entries.push((name, entry.file_type().map_err(failed)?.is_dir()));
+        }
+        entries.sort_unstable();
+        for (name, _) in entries.iter().filter(|(_, is_folder)| !is_folder) {
+            found(name);
+        }
+        waiting.extend(entries.into_iter().rev().filter(|(_, is_folder)| *is_folder).map(|(name, _)| name));
+    }
+    Ok(())
+}
+
+/// Removes a file; gives false where there was none.
+fn remove_if_there(path: &Path) -> Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(io_error(Kind::Output, "cannot remove a file of an earlier run", path, cause)),
+    }
+}
+
+/// Removes a folder and what is in it, where there is one.
+fn remove_tree(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(io_error(Kind::Output, "cannot remove the folder of unfinished output", path, cause))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes names in a folder durable. Only Unix needs it, and only Unix can open a folder for it.
+fn sync_folder(folder: &Path) -> Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let synced = File::open(folder).and_then(|opened| opened.sync_all());
+    synced.map_err(|cause| io_error(Kind::Output, "cannot make the output folder durable", folder, cause))
+}
+
+/// The folder a path lies in; `.` for a bare name.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(staging: &Staging, relative: &str, text: &str) -> (PathBuf, u64) {
+        let mut file = staging.create(Path::new(relative)).unwrap();
+        file.put(text.as_bytes()).unwrap();
+        (relative.into(), file.finish().unwrap())
+    }
+
+    fn publish(folder: &Path, overwrite: bool, files: &[(&str, &str)]) {
+        let staging = Target::prepare(folder, overwrite).unwrap();
+        let written: Vec<_> = files.iter().map(|(relative, text)| stage(&staging, relative, text)).collect();
+        staging.publish(&written).unwrap();
+    }
+
+    fn files_in(folder: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        visit_files(folder, &mut |relative| found.push(relative.to_owned())).unwrap();
+        found
+    }
+
+    #[test]
+    fn nothing_has_a_final_name_before_publish() {
+        let temp = tempfile::tempdir().unwrap();
+        let out = temp.path().join("out");
+        let staging = Target::prepare(&out, false).unwrap();
+        let written = stage(&staging, "docs/data/a.json", "one");
+        assert_eq!(files_in(&out), [".dynamorph-unfinished/docs/data/a.json"]);
+        staging.publish(&[written]).unwrap();
+        assert_eq!(files_in(&out), [PUBLISHED, "docs/data/a.json"]);
+        assert_eq!(fs::read_to_string(out.join("docs/data/a.json")).unwrap(), "one");
+        assert!(!out.join(UNFINISHED).exists());
+    }
+
+    #[test]
+    fn a_folder_with_anything_in_it_is_refused_without_overwrite() {
+        let temp = tempfile::tempdir().unwrap();
+        publish(temp.path(), false, &[("a", "1")]);
+        let error = Target::prepare(temp.path(), false).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (Kind::Usage, "the output folder is not empty"));
+        assert!(error.to_string().contains("--overwrite"), "{error}");
+    }
+
+    #[test]
+    fn overwrite_removes_what_an_earlier_run_wrote_and_only_at_publish() {
+        let temp = tempfile::tempdir().unwrap();
+        publish(temp.path(), false, &[("old/x", "1"), ("same", "1")]);
+        let staging = Target::prepare(temp.path(), true).unwrap();
+        assert_eq!(files_in(temp.path()), [PUBLISHED, "same", "old/x"]);
+        let written = [stage(&staging, "same", "22"), stage(&staging, "new/y", "2")];
+        staging.publish(&written).unwrap();
+        assert_eq!(files_in(temp.path()), [PUBLISHED, "same", "new/y"]);
+        assert!(!temp.path().join("old").exists());
+        assert_eq!(fs::read_to_string(temp.path().join("same")).unwrap(), "22");
+    }
+
+    #[test]
+    fn overwrite_names_a_file_that_dynamorph_did_not_write() {
+        let temp = tempfile::tempdir().unwrap();
+        publish(temp.path(), false, &[("a", "1")]);
+        fs::write(temp.path().join("notes.txt"), "mine").unwrap();
+        let error = Target::prepare(temp.path(), true).unwrap_err();
+        assert_eq!(error.kind(), Kind::Usage);
+        assert!(error.to_string().contains("notes.txt"), "{error}");
+        assert_eq!(files_in(temp.path()), [PUBLISHED, "a", "notes.txt"]);
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_at_the_next_start() {
+        let temp = tempfile::tempdir().unwrap();
+        let staging = Target::prepare(temp.path(), false).unwrap();
+        stage(&staging, "a", "half");
+        drop(staging);
+        fs::write(temp.path().join("..dynamorph-output.json.tmp"), "{").unwrap();
+        Target::prepare(temp.path(), false).unwrap();
+        assert!(files_in(temp.path()).is_empty());
+    }
+
+    #[test]
+    fn a_publication_that_was_cut_short_is_removed_at_the_next_start() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("d")).unwrap();
+        fs::write(temp.path().join("d/a"), "moved").unwrap();
+        fs::write(temp.path().join(PUBLISHED), r#"{"complete":false,"files":["d/a","d/b"]}"#).unwrap();
+        Target::prepare(temp.path(), false).unwrap();
+        assert!(files_in(temp.path()).is_empty());
+    }
+
+    #[test]
+    fn publish_moves_nothing_when_a_file_is_missing_or_has_another_size() {
+        for (name, bytes, part) in [("b", 1, "is missing"), ("a", 2, "not the size")] {
+            let temp = tempfile::tempdir().unwrap();
+            let staging = Target::prepare(temp.path(), false).unwrap();
+            let good = stage(&staging, "good", "1");
+            stage(&staging, "a", "1");
+            let error = staging.publish(&[good, (name.into(), bytes)]).unwrap_err();
+            assert_eq!(error.kind(), Kind::Output);
+            assert!(error.message().contains(part), "{error}");
+            assert!(!temp.path().join("good").exists());
+        }
+    }
+
+    #[test]
+    fn publish_never_replaces_a_file_that_came_in_the_meantime() {
+        let temp = tempfile::tempdir().unwrap();
+        let staging = Target::prepare(temp.path(), false).unwrap();
+        let written = stage(&staging, "a", "ours");
+        fs::write(temp.path().join("a"), "theirs").unwrap();
+        let error = staging.publish(&[written]).unwrap_err();
+        assert!(error.message().contains("in the way"), "{error}");
+        assert_eq!(fs::read_to_string(temp.path().join("a")).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn a_path_that_leaves_the_folder_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let staging = Staging::open(temp.path()).unwrap();
+        for path in ["../a", "a/../../b", "/etc/x", "", ".", ".dynamorph-unfinished/a"] {
+            assert!(staging.create(Path::new(path)).is_err(), "{path}");
+        }
+        fs::write(temp.path().join(PUBLISHED), r#"{"complete":false,"files":["../a"]}"#).unwrap();
+        assert!(Target::prepare(temp.path(), true).unwrap_err().message().contains("leads out"));
+    }
+
+    #[test]
+    fn a_staged_file_counts_its_bytes_and_a_unit_that_runs_again_replaces_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let staging = Staging::open(temp.path()).unwrap();
+        stage(&staging, "a", "a longer text");
+        let (name, bytes) = stage(&staging, "a", "short");
+        assert_eq!(bytes, 5);
+        assert_eq!(fs::read_to_string(staging.path(&name).unwrap()).unwrap(), "short");
+    }
+
+    #[test]
+    fn an_atomic_write_replaces_the_whole_file_and_leaves_no_temporary_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("new/report.json");
+        write_atomically(&path, b"first, and longer").unwrap();
+        write_atomically(&path, b"second").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(files_in(temp.path()), ["new/report.json"]);
+    }
+}

@@ -57,25 +57,30 @@ impl Diagnostics {
     /// The text for a terminal: every mistake with `file:line:column`, the quoted line and its help.
     #[must_use]
     pub fn render(&self, file: &str, text: &str) -> String {
-        let mut out = String::new();
-        for diagnostic in self.sorted() {
-            let place = Place::of(&diagnostic.span, text);
-            let gutter = " ".repeat(place.line.to_string().len());
-            out.push_str(&format!(
-                "{file}:{}:{}: error: {}\n{gutter} |\n{} | {}\n{gutter} | {}{}\n",
-                place.line,
-                place.column,
-                diagnostic.message,
-                place.line,
-                place.quoted,
-                " ".repeat(place.column - 1),
-                "^".repeat(place.width),
-            ));
-            if let Some(help) = &diagnostic.help {
-                out.push_str(&format!("{gutter} = help: {help}\n"));
-            }
-            out.push('\n');
+        self.sorted().into_iter().map(|diagnostic| diagnostic.render(file, text)).collect()
+    }
+}
+
+impl Diagnostic {
+    /// The text for a terminal: `file:line:column`, the message, the quoted line and the help.
+    #[must_use]
+    pub fn render(&self, file: &str, text: &str) -> String {
+        let place = Place::of(&self.span, text);
+        let gutter = " ".repeat(place.line.to_string().len());
+        let mut out = format!(
+            "{file}:{}:{}: error: {}\n{gutter} |\n{} | {}\n{gutter} | {}{}\n",
+            place.line,
+            place.column,
+            self.message,
+            place.line,
+            place.quoted,
+            " ".repeat(place.column - 1),
+            "^".repeat(place.width),
+        );
+        if let Some(help) = &self.help {
+            out.push_str(&format!("{gutter} = help: {help}\n"));
         }
+        out.push('\n');
         out
     }
 }

@@ -24,6 +24,12 @@ impl<'a> Item<'a> {
         Self { attributes: ArenaVec::new_in(arena) }
     }
 
+    /// An item of these attributes. The caller knows that no name stands there twice.
+    #[must_use]
+    pub fn from_attributes(attributes: ArenaVec<'a, Attribute<'a>>) -> Self {
+        Self { attributes }
+    }
+
     /// The arena that holds this item; a step puts new texts and slices there.
     #[must_use]
     pub fn arena(&self) -> &'a Arena {

@@ -12,7 +12,7 @@ pub mod value;
 
 pub use edit::PathError;
 pub use item::{Arena, Item};
-pub use path::Path;
+pub use path::{Path, Place};
 pub use row::{Batch, DatasetId, EntityId, Fate, FileId, Origin, Row, SourceId, TableId};
 pub use target::{Dataset, Index, KeyAttribute, KeySchema, KeyType, Table, Targets};
 pub use value::{Attribute, Type, Value};

@@ -150,6 +150,32 @@ impl fmt::Display for Path {
     }
 }
 
+/// Where a walk through an item stands, for messages; each level of the walk has its own on the stack, so
+/// that a walk without mistakes builds no text. It prints like the [`Path`] to the same value.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'p> {
+    /// The item itself; prints as nothing.
+    Item,
+    /// A named value in an item or a map.
+    Name(&'p Place<'p>, &'p str),
+    /// An element of a list or a set, from 0.
+    Index(&'p Place<'p>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Item => Ok(()),
+            Place::Name(Place::Item, name) => write_name(name, f),
+            Place::Name(above, name) => {
+                write!(f, "{above}.")?;
+                write_name(name, f)
+            }
+            Place::Index(above, index) => write!(f, "{above}[{index}]"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +185,14 @@ mod tests {
         for text in ["owner", "owner.id", "tags[0]", "a[1][2].b", "GSI1-PK", "aws:rep:x", "post#", "\"a.b\".c", "\"x\\\"y\""] {
             assert_eq!(Path::parse(text).unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_place_prints_like_the_path_to_it() {
+        let (top, item) = ("a.b", Place::Item);
+        let list = Place::Name(&item, top);
+        let map = Place::Index(&list, 2);
+        assert_eq!(Place::Name(&map, "c").to_string(), Path::parse("\"a.b\"[2].c").unwrap().to_string());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::model::number::Decimal;
+
 /// A named value, as it stands in an item or in a map.
 pub type Attribute<'a> = (&'a str, Value<'a>);
 
@@ -53,6 +55,35 @@ impl Value<'_> {
             Value::Bs(_) => Type::Bs,
         }
     }
+
+    /// Whether two values are the same to `DynamoDB`: numbers by value, maps and sets in any order, lists in order.
+    #[must_use]
+    pub fn same_as(&self, other: &Value<'_>) -> bool {
+        match (self, other) {
+            (Value::N(left), Value::N(right)) => same_number(left, right),
+            (Value::M(left), Value::M(right)) => {
+                left.len() == right.len()
+                    && left.iter().all(|(name, value)| right.iter().any(|(other, theirs)| name == other && value.same_as(theirs)))
+            }
+            (Value::L(left), Value::L(right)) => left.len() == right.len() && left.iter().zip(*right).all(|(mine, theirs)| mine.same_as(theirs)),
+            (Value::Ss(left), Value::Ss(right)) => same_set(left, right, |mine, theirs| mine == theirs),
+            (Value::Bs(left), Value::Bs(right)) => same_set(left, right, |mine, theirs| mine == theirs),
+            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, |mine, theirs| same_number(mine, theirs)),
+            (left, right) => left == right,
+        }
+    }
+}
+
+fn same_number(left: &str, right: &str) -> bool {
+    match (Decimal::parse(left), Decimal::parse(right)) {
+        (Some(left), Some(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+/// Sets have no equal members, so equal sizes and each member found is enough.
+fn same_set<T: Copy>(left: &[T], right: &[T], same: impl Fn(T, T) -> bool) -> bool {
+    left.len() == right.len() && left.iter().all(|mine| right.iter().any(|theirs| same(*mine, *theirs)))
 }
 
 /// The type of a value, by the name `DynamoDB` gives it.

@@ -3,6 +3,8 @@
 //! All names are resolved: entities, tables and datasets are ids, attribute names are paths, capture names
 //! are slots. Nothing here touches a file, a clock or the network.
 
+pub mod transform;
+
 use std::cmp::Reverse;
 
 use crate::error::Diagnostics;

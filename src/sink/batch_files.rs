@@ -1,5 +1,277 @@
-//! Request files for `aws dynamodb batch-write-item`.
+//! Request files for `aws dynamodb batch-write-item --request-items file://…`.
+//!
+//! Layout: `DIR/TABLE/u00001-000001.json`, each a whole request: `{"TABLE":[{"PutRequest":{"Item":{…}}},…]}` with at most
+//! 25 puts, at most 16 MiB, and no key twice, because the service refuses a request that breaks one of the three as a whole.
+//! Files are filled across chunks, so all but a unit's last are full. Sending them is somebody else's work.
 
-/// What the encoder gives the writer.
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::error::{Error, Kind, Result};
+use crate::model::{TableId, Targets};
+use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL};
+use crate::sink::table_folders::{Account, TableFolders};
+use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
+use crate::store::Staging;
+
+/// What the encoder gives the writer: the puts of a chunk, by table.
 #[derive(Debug)]
-pub struct Payload {}
+pub struct Payload {
+    tables: Vec<(TableId, Puts)>,
+}
+
+/// The sink `batch:DIR`.
+#[derive(Debug)]
+pub struct BatchFiles {
+    folders: Arc<TableFolders>,
+}
+
+impl BatchFiles {
+    /// A sink that writes below `dir`. `names` maps a table's name in the pipeline to its name in the service, which is the
+    /// one in the requests; a table that is not in it keeps its name. Folders have the pipeline's names.
+    #[must_use]
+    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
+        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)) }
+    }
+}
+
+impl Sink for BatchFiles {
+    fn name(&self) -> String {
+        format!("batch:{}", self.folders.dir().display())
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.folders.prepare()
+    }
+
+    fn encoder(&self) -> Arc<dyn Encoder> {
+        Arc::new(Requests { folders: Arc::clone(&self.folders) })
+    }
+
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
+        let open = (0..).zip(&self.folders.targets().tables).map(|(at, _)| File::new(self.folders.service_name(TableId(at)))).collect();
+        let staging = self.folders.staging()?;
+        Ok(Box::new(Files { folders: Arc::clone(&self.folders), staging, unit, open, account: Account::default() }))
+    }
+
+    fn commit(&self, written: &[Written]) -> Result<()> {
+        self.folders.publish(written.iter().flat_map(|unit| &unit.files))
+    }
+}
+
+/// The half in the pool.
+#[derive(Debug)]
+struct Requests {
+    folders: Arc<TableFolders>,
+}
+
+impl Encoder for Requests {
+    fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
+        let tables = put_requests::encode(outgoing, self.folders.targets())?;
+        Ok(crate::sink::Payload::Batch(Payload { tables }))
+    }
+}
+
+/// The half on the lane: for each table the file that is being filled, at most 16 MiB in memory.
+struct Files {
+    folders: Arc<TableFolders>,
+    staging: Staging,
+    unit: u32,
+    /// By [`TableId`].
+    open: Vec<File>,
+    account: Account,
+}
+
+/// A file that is being filled.
+struct File {
+    /// `{"TABLE":[`, then the puts.
+    json: Vec<u8>,
+    /// Length of what stands before the first put.
+    head: usize,
+    keys: FxHashSet<Box<[u8]>>,
+    puts: usize,
+    /// Files of this table that were written.
+    written: u32,
+}
+
+impl File {
+    fn new(service_name: &str) -> Self {
+        let json = put_requests::head(service_name);
+        Self { head: json.len(), json, keys: FxHashSet::default(), puts: 0, written: 0 }
+    }
+
+    fn takes(&self, json: &[u8], key: &[u8]) -> bool {
+        self.puts < PUTS && self.json.len() + 1 + json.len() + TAIL.len() <= BYTES && !self.keys.contains(key)
+    }
+
+    fn push(&mut self, json: &[u8], key: &[u8]) {
+        if self.puts > 0 {
+            self.json.push(b',');
+        }
+        self.json.extend_from_slice(json);
+        self.keys.insert(key.into());
+        self.puts += 1;
+    }
+}
+
+impl Writer for Files {
+    fn write(&mut self, payload: crate::sink::Payload, _late: &mut Vec<LateReject>) -> Result<()> {
+        let crate::sink::Payload::Batch(payload) = payload else {
+            return Err(Error::new(Kind::Bug, "a payload of another sink reached the batch files"));
+        };
+        for (table, puts) in payload.tables {
+            for at in 0..puts.len() {
+                let (json, key) = (puts.json(at), puts.key(at));
+                // An item is at most 400 KB and six times that as JSON, so an empty file takes any.
+                if !self.open[table.index()].takes(json, key) {
+                    self.close(table)?;
+                }
+                self.open[table.index()].push(json, key);
+                self.account.add_items(puts.put(at).dataset.0, 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, _late: &mut Vec<LateReject>) -> Result<Written> {
+        for (at, _) in (0..).zip(0..self.open.len()) {
+            self.close(TableId(at))?;
+        }
+        Ok(self.account.written())
+    }
+}
+
+impl Files {
+    fn close(&mut self, table: TableId) -> Result<()> {
+        let open = &mut self.open[table.index()];
+        if open.puts == 0 {
+            return Ok(());
+        }
+        open.json.extend_from_slice(TAIL);
+        open.written += 1;
+        let path = self.folders.folder(table).join(format!("u{:05}-{:06}.json", self.unit, open.written));
+        let mut file = self.staging.create(&path)?;
+        file.put(&open.json)?;
+        let bytes = file.finish()?;
+        self.account.add_file(path, open.puts as u64, bytes);
+        open.json.truncate(open.head);
+        open.keys.clear();
+        open.puts = 0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Arena, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Row, Table, Value};
+
+    fn sink(dir: &std::path::Path, kind: KeyType) -> BatchFiles {
+        let partition = KeyAttribute { name: "PK".to_owned(), kind };
+        let table = |name: &str| Table {
+            name: name.to_owned(),
+            key: KeySchema { partition: partition.clone(), sort: None },
+            indexes: Vec::new(),
+            type_attribute: None,
+        };
+        let targets = Targets {
+            tables: vec![table("docs"), table("comments")],
+            datasets: vec![Dataset { name: "Document".to_owned(), tables: vec![TableId(0)], leading: Vec::new() }],
+        };
+        let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
+        let sink = BatchFiles::new(dir.to_owned(), false, Arc::new(targets), names);
+        sink.prepare().unwrap();
+        sink
+    }
+
+    fn outgoing<'a>(arena: &'a Arena, table: u32, dataset: u32, keys: &[Value<'a>], text: &'a str) -> Outgoing<'a> {
+        let row = |value: &Value<'a>| {
+            let mut item = Item::new_in(arena);
+            item.push("PK", *value);
+            item.push("text", Value::S(text));
+            Row { origin: Origin { file: FileId(0), line: 1 }, item, captures: &[], source: b"{}", size: 0 }
+        };
+        let rows = keys.iter().map(row).collect();
+        Outgoing { entity: EntityId(0), dataset: DatasetId(dataset), table: Some(TableId(table)), rows }
+    }
+
+    fn run(sink: &BatchFiles, chunks: &[Vec<Outgoing<'_>>]) -> Written {
+        let encoder = sink.encoder();
+        let mut writer = sink.writer(7).unwrap();
+        let mut late = Vec::new();
+        for chunk in chunks {
+            writer.write(encoder.encode(chunk).unwrap(), &mut late).unwrap();
+        }
+        let written = writer.finish(&mut late).unwrap();
+        sink.commit(std::slice::from_ref(&written)).unwrap();
+        written
+    }
+
+    fn items(written: &Written) -> Vec<u64> {
+        written.files.iter().map(|file| file.items).collect()
+    }
+
+    #[test]
+    fn a_file_is_a_whole_request_under_the_name_in_the_service() {
+        let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+        let chunk = vec![
+            outgoing(&arena, 0, 0, &[Value::S("a")], "one"),
+            outgoing(&arena, 1, 2, &[Value::S("a")], "two"),
+            outgoing(&arena, 0, 1, &[Value::S("b")], "three"),
+        ];
+        let written = run(&sink(dir.path(), KeyType::S), &[chunk]);
+        let text = |path: &str| std::fs::read_to_string(dir.path().join(path)).unwrap();
+        assert_eq!(
+            text("docs/u00007-000001.json"),
+            r#"{"prod-docs":[{"PutRequest":{"Item":{"PK":{"S":"a"},"text":{"S":"one"}}}},{"PutRequest":{"Item":{"PK":{"S":"b"},"text":{"S":"three"}}}}]}"#
+        );
+        assert_eq!(text("comments/u00007-000001.json"), r#"{"comments":[{"PutRequest":{"Item":{"PK":{"S":"a"},"text":{"S":"two"}}}}]}"#);
+        assert_eq!(written.items, BTreeMap::from([(0, 1), (1, 1), (2, 1)]));
+    }
+
+    #[test]
+    fn files_are_filled_to_25_puts_across_chunks() {
+        let names: Vec<String> = (0..60).map(|at| format!("k{at}")).collect();
+        let keys: Vec<Value<'_>> = names.iter().map(|name| Value::S(name)).collect();
+        for (cuts, expected) in [
+            (vec![24], vec![24]),
+            (vec![25], vec![25]),
+            (vec![26], vec![25, 1]),
+            (vec![10, 20, 20], vec![25, 25]),
+            (vec![60], vec![25, 25, 10]),
+            (vec![], vec![]),
+        ] {
+            let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+            let mut rest = &keys[..];
+            let mut chunks = Vec::new();
+            for cut in &cuts {
+                let (chunk, after) = rest.split_at(*cut);
+                chunks.push(vec![outgoing(&arena, 0, 0, chunk, "")]);
+                rest = after;
+            }
+            assert_eq!(items(&run(&sink(dir.path(), KeyType::S), &chunks)), expected, "{cuts:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_there_already_opens_the_next_file() {
+        let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+        let keys = ["1", "2", "1.0", "3"].map(Value::N);
+        assert_eq!(items(&run(&sink(dir.path(), KeyType::N), &[vec![outgoing(&arena, 0, 0, &keys, "")]])), [2, 2]);
+    }
+
+    #[test]
+    fn a_file_stays_below_16_mib_as_json() {
+        let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+        // Each item is legal at 390 KB, and six times that as JSON.
+        let text = "\u{1}".repeat(390_000);
+        let names: Vec<String> = (0..15).map(|at| at.to_string()).collect();
+        let keys: Vec<Value<'_>> = names.iter().map(|name| Value::S(name)).collect();
+        let written = run(&sink(dir.path(), KeyType::S), &[vec![outgoing(&arena, 0, 0, &keys, &text)]]);
+        assert_eq!(items(&written), [7, 7, 1]);
+        assert!(written.files.iter().all(|file| file.bytes <= 16 << 20));
+    }
+}

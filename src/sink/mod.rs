@@ -7,12 +7,15 @@ pub mod batch_write;
 pub mod import_files;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+mod put_requests;
+mod table_folders;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Reason, Result};
 use crate::model::{DatasetId, EntityId, Origin, Row, TableId};
+use crate::shape::Shape;
 
 /// Rows of one chunk that leave for one dataset and one table, in order. All checks are behind them.
 #[derive(Debug)]
@@ -47,6 +50,10 @@ pub trait Encoder: Send + Sync {
     /// Encodes what one chunk gives. The payloads reach the writer in the order of the chunks.
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
 }
+
+/// Runs a job in the pool, at some time and in any order; returns at once. For work of a writer that is too much for its lane.
+/// The job never waits.
+pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// An item that the target refused after all checks had passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +95,25 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// What is in the way, and what to do.
     fn prepare(&self) -> Result<()>;
+
+    /// Whether it takes items that go to no table.
+    fn takes_unplaced(&self) -> bool {
+        false
+    }
+
+    /// Whether it must know what the values of its datasets look like before it can encode the first of them.
+    fn wants_shapes(&self) -> bool {
+        false
+    }
+
+    /// Takes what the survey of all items found, by dataset id. Called once, before the first encoder is asked for.
+    ///
+    /// # Errors
+    /// When no schema can hold such values.
+    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+        let _ = shapes;
+        Ok(())
+    }
 
     /// The half for the pool.
     fn encoder(&self) -> Arc<dyn Encoder>;

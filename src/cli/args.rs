@@ -1,0 +1,112 @@
+//! The command line as clap reads it, and nothing else.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+
+/// Remodels DynamoDB tables offline: export, transform, import.
+///
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects.
+#[derive(Debug, Parser)]
+#[command(name = "dynamorph", version, max_term_width = 120)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// How results are printed on stdout; logs and progress go to stderr.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// No progress and no warnings.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more: the plan in words with `check`, where results were kept with `run`.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// One JSON document with stable field names.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Parse and bind a pipeline file, and run its examples: every mistake at once, with its place in the file.
+    Check(Check),
+    /// Read exports, carry every item through the pipeline, and write.
+    Run(Run),
+    /// Say what is in an export: entities, key shapes, attributes, drift, sizes, hot keys.
+    Inspect(Inspect),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// An export folder, its manifest-summary.json, or a data or rejects file. With several sources: NAME=EXPORT. Repeat for more.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb. Repeat for several in one pass.
+    #[arg(long, value_name = "SINK", required = true)]
+    pub(crate) to: Vec<String>,
+    /// The run's folder: reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
+    /// Workers. The output is the same for any number. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Read only the first N items.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Carry only this entity; the others are dropped and counted. Repeat for more.
+    #[arg(long, value_name = "ENTITY")]
+    pub(crate) only: Vec<String>,
+    /// Replace what an earlier run wrote into the same output folders.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// More rejects than this give exit code 3.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) max_rejects: u64,
+    /// The address of the DynamoDB service, for a local or compatible server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint_url: Option<String>,
+    /// The AWS region. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) region: Option<String>,
+    /// The AWS profile. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) profile: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    /// An export folder, its manifest-summary.json, or data files.
+    #[arg(required = true)]
+    pub(crate) export: Vec<PathBuf>,
+    /// The partition key's attribute. Default: guessed, and said so.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) partition_key: Option<String>,
+    /// The sort key's attribute. Default: guessed, and said so.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sort_key: Option<String>,
+    /// The attribute that names the entity. Default: guessed, and said so.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) type_attribute: Option<String>,
+    /// Workers. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Read only the first N items.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+}

@@ -1,0 +1,103 @@
+//! Progress on stderr: a bar on a terminal, a plain line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use dynamorph::event::{Event, Observer, Pass};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often a plain line is written.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Draws the events of a run.
+pub(crate) struct Progress {
+    quiet: bool,
+    terminal: bool,
+    bar: Option<ProgressBar>,
+    name: &'static str,
+    items: u64,
+    total: Option<u64>,
+    started: Instant,
+    said: Instant,
+}
+
+impl Progress {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let now = Instant::now();
+        Self { quiet, terminal: std::io::stderr().is_terminal(), bar: None, name: "", items: 0, total: None, started: now, said: now }
+    }
+
+    fn start(&mut self, name: &'static str, total: Option<u64>) {
+        (self.name, self.items, self.total, self.started, self.said) = (name, 0, total, Instant::now(), Instant::now());
+        if !self.terminal {
+            return;
+        }
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), "{prefix:>8} [{bar:30}] {human_pos}/{human_len} items  {per_sec}  {eta} left"),
+            None => (ProgressBar::new_spinner(), "{prefix:>8} {spinner} {human_pos} items  {per_sec}"),
+        };
+        // The templates are constants; a mistake in one shows the plain bar.
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        self.bar = Some(bar.with_style(style).with_prefix(name));
+    }
+
+    fn advance(&mut self, items: u64) {
+        self.items += items;
+        match &self.bar {
+            Some(bar) => bar.inc(items),
+            None if self.said.elapsed() >= EVERY => {
+                self.said = Instant::now();
+                eprintln!("{}", self.line());
+            }
+            None => {}
+        }
+    }
+
+    fn finish(&mut self) {
+        match self.bar.take() {
+            Some(bar) => bar.finish_and_clear(),
+            None => eprintln!("{}, {:.1} s", self.line(), self.started.elapsed().as_secs_f64()),
+        }
+    }
+
+    fn line(&self) -> String {
+        match self.total {
+            Some(total) => format!("{}: {} of {total} items", self.name, self.items),
+            None => format!("{}: {} items", self.name, self.items),
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn event(&mut self, event: Event) {
+        if self.quiet {
+            return;
+        }
+        match event {
+            Event::Started { pass, items } => {
+                let name = match pass {
+                    Pass::Survey => "survey",
+                    Pass::Write => "write",
+                    Pass::Inspect => "inspect",
+                    _ => "read",
+                };
+                self.start(name, items);
+            }
+            Event::Read { items, .. } => self.advance(items),
+            Event::Finished(_) => self.finish(),
+            Event::Warning(text) => match &self.bar {
+                Some(bar) => bar.suspend(|| eprintln!("warning: {text}")),
+                None => eprintln!("warning: {text}"),
+            },
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}

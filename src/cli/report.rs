@@ -1,0 +1,129 @@
+//! The end table, and the same facts as JSON.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use dynamorph::Summary;
+
+pub(crate) fn json(summary: &Summary) -> String {
+    serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
+}
+
+/// The end table: an entity a row, then the sinks, what was mended on the way, and the rejects.
+pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
+    let mut rows = vec![["entity", "read", "written", "dropped", "rejected", "bytes", "seconds"].map(str::to_owned)];
+    let fanned_out = summary.total.fanned_out > 0;
+    let row = |name: &str, counts: &dynamorph::Counts| {
+        let read = if counts.fanned_out > 0 { format!("{} (+{})", grouped(counts.read), grouped(counts.fanned_out)) } else { grouped(counts.read) };
+        let seconds = counts.nanos / 10_000_000;
+        [
+            name.to_owned(),
+            read,
+            grouped(counts.written),
+            grouped(counts.dropped),
+            grouped(counts.rejected),
+            grouped(counts.bytes),
+            format!("{}.{:02}", seconds / 100, seconds % 100),
+        ]
+    };
+    rows.extend(summary.entities.iter().map(|entity| row(&entity.entity, &entity.counts)));
+    rows.push(row("total", &summary.total));
+    let mut out = aligned(&rows);
+    if fanned_out {
+        out.push_str("(+N: outputs that `emit` adds; read + N = written + dropped + rejected)\n");
+    }
+    out.push('\n');
+    let sinks: Vec<_> = summary
+        .sinks
+        .iter()
+        .map(|sink| {
+            let items: u64 = sink.items.values().sum();
+            let files = if sink.files == 0 { String::new() } else { format!("{} files", grouped(sink.files as u64)) };
+            [sink.sink.clone(), format!("{} items", grouped(items)), files, format!("{} bytes", grouped(sink.bytes))]
+        })
+        .collect();
+    out.push_str(&aligned(&sinks));
+    let changes = changes(summary);
+    if !changes.is_empty() {
+        let _ = writeln!(out, "\n{}", changes.join("\n"));
+    }
+    match summary.manifest_items {
+        Some(items) if items == summary.read => {
+            let _ = writeln!(out, "\nledger: {} items in the manifest = {} read = {} written + dropped + rejected outputs - {} fanned out", grouped(items), grouped(summary.read), grouped(summary.total.written + summary.total.dropped + summary.total.rejected), grouped(summary.total.fanned_out));
+        }
+        _ => {
+            let _ = writeln!(out, "\nledger: {} read", grouped(summary.read));
+        }
+    }
+    if summary.rejects.count > 0 {
+        let _ = writeln!(out, "\n{} rejects:", grouped(summary.rejects.count));
+        let rules: Vec<_> = summary.rejects.by_rule.iter().map(|(rule, count)| [format!("  {rule}"), grouped(*count)]).collect();
+        out.push_str(&aligned(&rules));
+        for file in &summary.rejects.files {
+            let _ = writeln!(out, "  in {}", file.display());
+        }
+        out.push_str("mend the pipeline and run the rejects alone: --from takes their file\n");
+    }
+    if verbose {
+        let _ = writeln!(out, "report: {}", work.join("report.json").display());
+    }
+    out
+}
+
+/// What was mended or must be looked at, a line each.
+fn changes(summary: &Summary) -> Vec<String> {
+    let total = &summary.total;
+    [
+        (total.backfilled, "had no type attribute and got one"),
+        (total.retyped, "had another spelling of their type, rewritten"),
+        (total.by_key + total.by_condition, "were told apart by their key or a condition, not by their type"),
+        (total.disagreements, "have a type that their key does not fit; the type was believed"),
+        (total.unindexed, "index entries left out, since a part of the index key is missing"),
+        (total.stale_index_attributes, "index key attributes taken off, since their entity is not in that index"),
+        (summary.replication_attributes_dropped, "attributes of old global tables (aws:rep:*) dropped"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, text)| format!("{} {text}", grouped(count)))
+    .collect()
+}
+
+/// Columns: the first to the left, the others to the right, two blanks between.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+    let mut out = String::new();
+    for row in rows {
+        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let _ = if at == 0 { write!(out, "{cell:width$}") } else { write!(out, "  {cell:>width$}") };
+        }
+        let kept = out.trim_end_matches(' ').len();
+        out.truncate(kept);
+        out.push('\n');
+    }
+    out
+}
+
+/// A number with commas: `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas_between_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `dynamorph run`: read, carry, write.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use dynamorph::aws;
+use dynamorph::error::{Error, Kind};
+use dynamorph::{Destination, Input, Job, Options, Plan};
+
+use crate::cli::args::{Args, Output, Run};
+use crate::cli::check::load;
+use crate::cli::progress::Progress;
+use crate::cli::{DONE, Failure, REJECTS, print, report};
+
+pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
+    let plan = load(&command.pipeline)?;
+    let work = command.work.clone().unwrap_or_else(|| {
+        let stem = command.pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref());
+        PathBuf::from(".dynamorph").join(stem)
+    });
+    let inputs = command.from.iter().map(|text| input(&plan, text)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, command)).collect::<Result<Vec<_>, _>>()?;
+    let options = Options {
+        destinations,
+        overwrite: command.overwrite,
+        table_names: table_names(&command.table)?,
+        jobs: jobs(command.jobs),
+        limit: command.limit,
+        only: command.only.clone(),
+        work: work.clone(),
+    };
+    let mut progress = Progress::new(args.quiet || args.output == Output::Json);
+    let summary = Job::open(plan, &inputs, options)?.run(&mut progress)?;
+    drop(progress);
+    match args.output {
+        Output::Text => print(&report::text(&summary, &work, args.verbose > 0)),
+        Output::Json => print(&format!("{}\n", report::json(&summary))),
+    }
+    Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
+}
+
+/// One worker for each core unless told otherwise.
+pub(crate) fn jobs(jobs: Option<u16>) -> usize {
+    jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
+fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
+    let named = plan.sources().iter().any(|source| source.name.is_some());
+    let (source, path) = match text.split_once('=').filter(|_| named) {
+        Some((name, path)) => (Some(name.to_owned()), path),
+        None => (None, text),
+    };
+    if path.starts_with("s3://") {
+        return Err(Error::new(Kind::Usage, "exports in S3 are not read yet")
+            .with("found", path)
+            .with("hint", "copy the export first: aws s3 cp --recursive s3://… FOLDER"));
+    }
+    Ok(Input { source, paths: vec![path.into()] })
+}
+
+fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
+    let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
+    let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
+    match text.split_once(':') {
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(aws::Options {
+            endpoint_url: command.endpoint_url.clone(),
+            region: command.region.clone(),
+            profile: command.profile.clone(),
+            ..aws::Options::default()
+        })),
+        Some((_, dir)) if dir.starts_with("s3://") => {
+            Err(Error::new(Kind::Usage, "sinks in S3 are not written yet").with("found", text).with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…"))
+        }
+        Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
+        Some(("parquet", dir)) => Ok(Destination::Parquet(dir.into())),
+        Some(("import", dir)) => Ok(Destination::Import(dir.into())),
+        Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
+        _ => Err(wrong(text)),
+    }
+}
+
+fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
+    pairs
+        .iter()
+        .map(|pair| match pair.split_once('=') {
+            Some((name, real)) if !name.is_empty() && !real.is_empty() => Ok((name.to_owned(), real.to_owned())),
+            _ => Err(Error::new(Kind::Usage, "--table takes NAME=REAL").with("found", pair).with("expected", "for example docs=prod-docs")),
+        })
+        .collect()
+}

@@ -1,0 +1,156 @@
+//! The text of JSON strings: where a plain run ends, and what escapes mean.
+//!
+//! Knows nothing of items and types.
+
+use bumpalo::collections::String as ArenaString;
+
+use crate::model::Arena;
+
+/// Where the first byte at or after `from` stands that a JSON string cannot hold as it is: a quote, a
+/// backslash or a control character below 0x20. `bytes.len()` where there is none.
+///
+/// Eight bytes at a time: names and values are short, so a call into a vectorised search costs more than it saves.
+#[inline]
+pub(super) fn end_of_plain(bytes: &[u8], from: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let mut at = from;
+    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*eight);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        // A zero byte borrows into its high bit. A borrow can also mark a byte after the first hit, never one before it.
+        let hits =
+            ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | (word.wrapping_sub(ONES * 0x20) & !word))
+                & HIGH;
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        if matches!(byte, b'"' | b'\\' | 0..0x20) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// What is wrong inside a string, and at which byte of the line.
+#[derive(Debug)]
+pub(super) struct BadString {
+    pub at: usize,
+    pub message: String,
+    /// The line ended before the string did.
+    pub unfinished: bool,
+}
+
+/// Reads the string whose first byte after the quote is `start`; gives it and the place after its closing quote.
+/// It borrows from the line unless it holds escapes; then its text is in the arena.
+#[inline]
+pub(super) fn string<'a>(line: &'a str, start: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
+    let end = end_of_plain(line.as_bytes(), start);
+    if line.as_bytes().get(end) == Some(&b'"') { Ok((&line[start..end], end + 1)) } else { escaped(line, start, end, arena) }
+}
+
+/// The slow way, from the first byte at `at` that is not plain.
+fn escaped<'a>(line: &'a str, start: usize, mut at: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
+    let bytes = line.as_bytes();
+    let mut text = ArenaString::new_in(arena);
+    let mut run = start;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => {
+                text.push_str(&line[run..at]);
+                return Ok((text.into_bump_str(), at + 1));
+            }
+            Some(b'\\') => {
+                text.push_str(&line[run..at]);
+                let (character, after) = escape(bytes, at)?;
+                text.push(character);
+                run = after;
+                at = end_of_plain(bytes, after);
+            }
+            Some(control) => {
+                let message = format!("control character 0x{control:02x} inside a string; JSON wants it written \\u00{control:02x}");
+                return Err(BadString { at, message, unfinished: false });
+            }
+            None => return Err(unfinished(at)),
+        }
+    }
+}
+
+/// The character that the escape at `at` stands for, and the place after it.
+fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadString> {
+    let character = match bytes.get(at + 1) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode(bytes, at),
+        Some(_) => return Err(bad(at, "a backslash that starts no JSON escape; a backslash itself is written \\\\")),
+        None => return Err(unfinished(at + 1)),
+    };
+    Ok((character, at + 2))
+}
+
+/// `\uXXXX`, or two of them that make a surrogate pair.
+fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), BadString> {
+    let first = hex(bytes, at)?;
+    let (code, after) = match first {
+        0xd800..0xdc00 if bytes.get(at + 6..at + 8) == Some(br"\u") => match hex(bytes, at + 6)? {
+            second @ 0xdc00..0xe000 => (0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00), at + 12),
+            _ => (first, at + 6),
+        },
+        _ => (first, at + 6),
+    };
+    match char::from_u32(code) {
+        Some(character) => Ok((character, after)),
+        None => Err(bad(at, "half of a surrogate pair without its other half; it stands for no character")),
+    }
+}
+
+/// The four digits of the `\u` at `at`.
+fn hex(bytes: &[u8], at: usize) -> Result<u32, BadString> {
+    let digits = bytes.get(at + 2..at + 6).ok_or_else(|| unfinished(bytes.len()))?;
+    digits
+        .iter()
+        .try_fold(0, |code, digit| Some(code << 4 | char::from(*digit).to_digit(16)?))
+        .ok_or_else(|| bad(at, "\\u without four hexadecimal digits"))
+}
+
+fn bad(at: usize, message: &str) -> BadString {
+    BadString { at, message: message.to_owned(), unfinished: false }
+}
+
+fn unfinished(at: usize) -> BadString {
+    BadString { at, message: "the line ends inside a string; it may be cut".to_owned(), unfinished: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_run_ends_at_the_first_quote_backslash_or_control_wherever_it_stands() {
+        for length in 0..40 {
+            for at in 0..length {
+                for special in [b'"', b'\\', 0, 1, 0x1f] {
+                    // Neighbours of the special bytes, and bytes with the high bit set, are plain.
+                    let mut bytes: Vec<u8> =
+                        [b'!', b'#', b'[', b']', b' ', 0x7f, 0x80, 0xff, 0xa2].into_iter().cycle().take(length).collect();
+                    assert_eq!(end_of_plain(&bytes, 0), length);
+                    bytes[at] = special;
+                    bytes[length - 1] = special;
+                    assert_eq!(end_of_plain(&bytes, 0), at);
+                    assert_eq!(end_of_plain(&bytes, at + 1), if at + 1 < length { length - 1 } else { length });
+                }
+            }
+        }
+    }
+}

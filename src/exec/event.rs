@@ -1,0 +1,47 @@
+//! What a run tells its observer. The library draws nothing.
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A walk over the data files begins. The counts come from the manifest, where there is one.
+    Started {
+        /// What the walk is for.
+        pass: Pass,
+        /// Items to read, where the manifests say so.
+        items: Option<u64>,
+    },
+    /// More lines were read.
+    Read {
+        /// Lines since the last event.
+        items: u64,
+        /// Uncompressed bytes since the last event.
+        bytes: u64,
+    },
+    /// The walk is over.
+    Finished(Pass),
+    /// Something the user must look at; the run goes on.
+    Warning(String),
+}
+
+/// What a walk over the data files is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// All items are looked at before the first is written: keys that collide, schemas.
+    Survey,
+    /// Items are written.
+    Write,
+    /// Items are described, nothing is written.
+    Inspect,
+}
+
+/// Gets the events of a run, on the thread that called it.
+pub trait Observer {
+    /// Takes an event; called a few times a second and chunk, never per item.
+    fn event(&mut self, event: Event);
+}
+
+/// An observer that looks away.
+impl Observer for () {
+    fn event(&mut self, _: Event) {}
+}

@@ -1,0 +1,19 @@
+//! The only threads, channels and pool: opens a job, runs its units, commits.
+//!
+//! A job walks over its data files twice. The *survey* looks at every item before the first is written: it counts, finds
+//! keys that collide and learns what the values of each dataset look like. The *write* pass carries the items to the
+//! sinks, unit by unit. Both passes check the files against the manifest.
+
+pub mod event;
+mod examples;
+mod job;
+pub mod ledger;
+mod pass;
+mod rejects;
+mod route;
+mod summary;
+mod units;
+
+pub use examples::{ExampleFailure, check_examples};
+pub use job::{Destination, Input, Job, Options};
+pub use summary::Summary;

@@ -1,0 +1,108 @@
+//! One walk over data files: side by side, in the pool, with results in an order that the files alone decide.
+//!
+//! A reader thread for each open file cuts it into chunks; the feeder takes one chunk from each open file in turn and
+//! hands it to the pool; results are taken in the order in which chunks were fed. Nothing in the pool ever waits.
+
+use std::collections::VecDeque;
+use std::thread;
+
+use crossbeam_channel::{Receiver, bounded};
+use rayon::ThreadPool;
+
+use crate::error::{Error, Kind, Result};
+use crate::model::FileId;
+use crate::source::Chunk;
+use crate::source::chunk::ChunkReader;
+use crate::source::manifest::DataFile;
+
+/// Files read side by side. A constant, since the order of chunks and so the bytes of the output depend on it.
+const OPEN_FILES: usize = 4;
+/// Uncompressed bytes of a chunk. A constant for the same reason.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that a reader may be ahead of the feeder.
+const READ_AHEAD: usize = 2;
+
+/// Walks over `files`: `work` runs in the pool for each chunk, `take` gets the results in order.
+///
+/// `limit` ends the walk after so many lines. At most `window` chunks are in the pool or waiting to be taken.
+///
+/// # Errors
+/// The first cause: what a reader found, or what `take` says.
+pub(crate) fn walk<T: Send>(
+    pool: &ThreadPool,
+    window: usize,
+    files: &[(FileId, &DataFile)],
+    limit: Option<u64>,
+    work: impl Fn(&Chunk) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let work = &work;
+    thread::scope(|threads| {
+        pool.in_place_scope_fifo(|scope| {
+            let mut waiting = files.iter();
+            let start = |&(id, file): &(FileId, _)| {
+                let (chunks, received) = bounded(READ_AHEAD);
+                threads.spawn(move || {
+                    let mut reader = match ChunkReader::open(file, id, CHUNK_BYTES) {
+                        Ok(reader) => reader,
+                        // A closed channel means that the feeder has ended and knows why.
+                        Err(error) => return drop(chunks.send(Err(error))),
+                    };
+                    while let Some(chunk) = reader.next().transpose() {
+                        let failed = chunk.is_err();
+                        if chunks.send(chunk).is_err() || failed {
+                            return;
+                        }
+                    }
+                });
+                received
+            };
+            let mut open: VecDeque<Receiver<Result<Chunk>>> = waiting.by_ref().take(OPEN_FILES).map(start).collect();
+            let mut running: VecDeque<Receiver<T>> = VecDeque::new();
+            let mut left = limit;
+            while let Some(file) = open.pop_front() {
+                let Ok(chunk) = file.recv() else {
+                    open.extend(waiting.next().map(start));
+                    continue;
+                };
+                let mut chunk = chunk?;
+                open.push_back(file);
+                if let Some(left) = &mut left {
+                    *left -= cut(&mut chunk, *left);
+                }
+                let (result, slot) = bounded(1);
+                scope.spawn_fifo(move |_| drop(result.send(work(&chunk))));
+                running.push_back(slot);
+                if running.len() >= window {
+                    take_oldest(&mut running, &mut take)?;
+                }
+                if left == Some(0) {
+                    break;
+                }
+            }
+            while !running.is_empty() {
+                take_oldest(&mut running, &mut take)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn take_oldest<T>(running: &mut VecDeque<Receiver<T>>, take: &mut impl FnMut(T) -> Result<()>) -> Result<()> {
+    let Some(slot) = running.pop_front() else { return Ok(()) };
+    // The slot closes without a result only when the worker panicked; the scope then raises that panic.
+    let result = slot.recv().map_err(|_| Error::new(Kind::Bug, "a worker ended without a result"))?;
+    take(result)
+}
+
+/// Cuts the chunk after `left` lines at most; gives the number of lines that stay.
+fn cut(chunk: &mut Chunk, left: u64) -> u64 {
+    let mut lines = 0;
+    let mut end = 0;
+    while lines < left && end < chunk.bytes.len() {
+        end = memchr::memchr(b'\n', &chunk.bytes[end..]).map_or(chunk.bytes.len(), |at| end + at + 1);
+        lines += 1;
+    }
+    chunk.bytes.truncate(end);
+    lines
+}

@@ -1,0 +1,120 @@
+//! The rejects files: one JSON line a refused item, which `run` reads back.
+//!
+//! `{"Item":{…},"Reject":{…}}` where the line was an item: the object stands as it was read, byte for byte.
+//! `{"Raw":"…","Reject":{…}}` where it was not, and `{"RawBase64":"…",…}` where it was not even text.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value as Json, json};
+
+use crate::codec::ddb_json::write_string;
+use crate::error::{Error, Kind, Reject, Result, Stage};
+use crate::exec::units::RunFile;
+use crate::plan::Plan;
+
+/// A rejects file that is being written. It is created with its first reject.
+#[derive(Debug)]
+pub(crate) struct RejectsFile {
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    count: u64,
+}
+
+impl RejectsFile {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, count: 0 }
+    }
+
+    /// Appends rejects.
+    pub(crate) fn append(&mut self, rejects: &[Reject], plan: &Plan, files: &[RunFile]) -> Result<()> {
+        if rejects.is_empty() {
+            return Ok(());
+        }
+        let mut lines = Vec::new();
+        for reject in rejects {
+            write_line(reject, plan, files, &mut lines);
+        }
+        self.count += rejects.len() as u64;
+        let Self { path, file, .. } = self;
+        let mut write = || {
+            let file = match file {
+                Some(file) => file,
+                None => file.insert(BufWriter::new(File::create(&*path)?)),
+            };
+            file.write_all(&lines)
+        };
+        write().map_err(|error| failed(path, error))
+    }
+
+    /// Makes the file durable; gives how many rejects it holds.
+    pub(crate) fn finish(self) -> Result<u64> {
+        let Self { path, file, count } = self;
+        if let Some(file) = file {
+            let file = file.into_inner().map_err(|error| failed(&path, error.into_error()))?;
+            file.sync_all().map_err(|error| failed(&path, error))?;
+        }
+        Ok(count)
+    }
+}
+
+/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`.
+pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
+    let publish = || {
+        let mut published = Vec::new();
+        let mut names: Vec<_> = fs::read_dir(unfinished)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
+        names.sort();
+        for name in names {
+            fs::create_dir_all(folder)?;
+            fs::rename(unfinished.join(&name), folder.join(&name))?;
+            published.push(folder.join(name));
+        }
+        if !published.is_empty() {
+            File::open(folder)?.sync_all()?;
+        }
+        fs::remove_dir(unfinished)?;
+        Ok(published)
+    };
+    publish().map_err(|error| failed(folder, error))
+}
+
+fn write_line(reject: &Reject, plan: &Plan, files: &[RunFile], out: &mut Vec<u8>) {
+    let text = std::str::from_utf8(&reject.source);
+    match (reject.reason.stage, text) {
+        (Stage::Decode, Ok(text)) => {
+            out.extend_from_slice(b"{\"Raw\":");
+            write_string(text, out);
+        }
+        (_, Err(_)) => {
+            out.extend_from_slice(b"{\"RawBase64\":\"");
+            out.extend_from_slice(STANDARD.encode(&reject.source).as_bytes());
+            out.push(b'"');
+        }
+        (_, Ok(_)) => {
+            out.extend_from_slice(b"{\"Item\":");
+            out.extend_from_slice(&reject.source);
+        }
+    }
+    let mut fields = Map::new();
+    fields.insert("file".to_owned(), json!(files[reject.origin.file.index()].file.name));
+    fields.insert("line".to_owned(), json!(reject.origin.line));
+    if let Some(entity) = reject.entity.and_then(|id| plan.entities.get(id.index())) {
+        fields.insert("entity".to_owned(), json!(entity.name));
+    }
+    if !reject.key.is_empty() {
+        fields.insert("key".to_owned(), json!(reject.key));
+    }
+    fields.insert("stage".to_owned(), json!(reject.reason.stage.name()));
+    fields.insert("rule".to_owned(), json!(reject.reason.rule));
+    fields.insert("reason".to_owned(), json!(reject.reason.message));
+    out.extend_from_slice(b",\"Reject\":");
+    out.extend_from_slice(Json::Object(fields).to_string().as_bytes());
+    out.extend_from_slice(b"}\n");
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::new(Kind::Output, "cannot write the rejects").with("path", path.display()).caused_by(error)
+}

@@ -1,0 +1,319 @@
+//! From a chunk of lines to rows that leave: decode, classify, carry. Pure, and run in the pool.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::codec::ddb_json::decode_line;
+use crate::error::{Error, Kind, Reason, Reject, Stage};
+use crate::exec::ledger::Ledger;
+use crate::exec::units::RunFile;
+use crate::limits;
+use crate::model::{Arena, Batch, EntityId, Item, Origin, Row, Value};
+use crate::plan::transform::Classifier;
+use crate::plan::{Entity, Plan, Source, Unclassified};
+use crate::proof::collisions::Collisions;
+use crate::sink::Outgoing;
+use crate::source::Chunk;
+
+/// What a chunk gives.
+#[derive(Debug)]
+pub(crate) struct Routed<'a> {
+    /// Rows that leave, by entity and output, in the order they were read.
+    pub(crate) outgoing: Vec<Outgoing<'a>>,
+    /// Items that do not, in the order they were read.
+    pub(crate) rejects: Vec<Reject>,
+    /// The counts.
+    pub(crate) ledger: Ledger,
+    /// Set where the pipeline says that an unclassified item ends the run.
+    pub(crate) fatal: Option<Error>,
+}
+
+/// Sends items on their way through the plan.
+#[derive(Debug)]
+pub(crate) struct Router<'p> {
+    plan: &'p Plan,
+    classifier: Classifier<'p>,
+    files: &'p [RunFile],
+    /// Only these entities are carried; the others are dropped and counted. Empty: all.
+    only: &'p [EntityId],
+    collisions: Arc<Collisions>,
+}
+
+thread_local! {
+    /// The worker's arena between two chunks, so that its pages stay mapped.
+    static ARENA: Cell<Option<Arena>> = const { Cell::new(None) };
+}
+
+/// Lends the worker's arena; it is emptied afterwards.
+pub(crate) fn with_arena<T>(work: impl FnOnce(&Arena) -> T) -> T {
+    let mut arena = ARENA.take().unwrap_or_default();
+    let result = work(&arena);
+    arena.reset();
+    ARENA.set(Some(arena));
+    result
+}
+
+impl<'p> Router<'p> {
+    pub(crate) fn new(plan: &'p Plan, files: &'p [RunFile], only: &'p [EntityId], collisions: Arc<Collisions>) -> Self {
+        Self { plan, classifier: Classifier::new(plan), files, only, collisions }
+    }
+
+    /// Routes the lines of a chunk. What it gives borrows from the chunk and the arena.
+    pub(crate) fn route<'a>(&self, chunk: &'a Chunk, arena: &'a Arena) -> Routed<'a> {
+        let mut routed = Routed { outgoing: Vec::new(), rejects: Vec::new(), ledger: Ledger::new(self.plan), fatal: None };
+        let source = &self.plan.sources[self.files[chunk.first.file.index()].source.index()];
+        let mut rows: Vec<Vec<Row<'a>>> = self.plan.entities.iter().map(|_| Vec::new()).collect();
+        let mut unclaimed = Vec::new();
+        let mut records = 0;
+        for (origin, line) in lines(chunk) {
+            records += 1;
+            let decoded = line.map_err(|bytes| (bytes, not_utf8(bytes))).and_then(|text| decode_line(text, arena).map_err(|reason| (text.as_bytes(), reason)));
+            let mut decoded = match decoded {
+                Ok(decoded) => decoded,
+                Err((line, reason)) => {
+                    routed.ledger.unreadable += 1;
+                    routed.reject(Reject { origin, entity: None, key: String::new(), reason, source: line.to_vec() });
+                    continue;
+                }
+            };
+            if self.plan.drop_replication {
+                routed.ledger.replication_attributes += drop_replication(&mut decoded.item);
+            }
+            let claim = self.classifier.claim(source, &decoded.item);
+            let captures = claim.map_or(&[][..], |claim| claim.captures);
+            let row = Row { origin, item: decoded.item, captures, source: decoded.source, size: 0 };
+            match claim {
+                Some(claim) => {
+                    routed.ledger.entities[claim.entity.index()].tell(claim.told, claim.disagrees);
+                    rows[claim.entity.index()].push(row);
+                }
+                None => unclaimed.push(row),
+            }
+        }
+        routed.ledger.lines.insert(chunk.first.file.0, records);
+        for ((id, entity), rows) in (0..).map(EntityId).zip(&self.plan.entities).zip(rows) {
+            if !rows.is_empty() {
+                self.carry(id, entity, source, rows, &mut routed);
+            }
+        }
+        self.unclassified(source, unclaimed, &mut routed);
+        routed.rejects.sort_by_key(|reject| reject.origin);
+        routed
+    }
+
+    fn carry<'a>(&self, id: EntityId, entity: &Entity, source: &Source, rows: Vec<Row<'a>>, routed: &mut Routed<'a>) {
+        let started = Instant::now();
+        let read = rows.len() as u64;
+        if !self.only.is_empty() && !self.only.contains(&id) {
+            let counts = &mut routed.ledger.entities[id.index()];
+            counts.fanned_out += read * (entity.outputs.len() as u64 - 1);
+            counts.dropped += read * entity.outputs.len() as u64;
+            return;
+        }
+        let mut batches = Vec::with_capacity(entity.outputs.len());
+        for _ in 1..entity.outputs.len() {
+            batches.push(Batch { rows: rows.clone(), ..Batch::default() });
+        }
+        batches.push(Batch { rows, ..Batch::default() });
+        for (output, batch) in entity.outputs.iter().zip(&mut batches) {
+            let changes = output.carry(self.plan, source, batch);
+            routed.ledger.entities[id.index()].change(changes);
+            if output.table.is_some() && !self.collisions.is_empty() {
+                batch.each(|row| self.collide(row.origin));
+            }
+        }
+        self.settle(id, entity, source, read, batches, routed);
+        routed.ledger.entities[id.index()].nanos += u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Counts what became of an entity's items. An item is carried whole or rejected whole: where one of its outputs was
+    /// refused, the others are taken back, so that a replay of the reject writes each of them once.
+    fn settle<'a>(&self, id: EntityId, entity: &Entity, source: &Source, read: u64, batches: Vec<Batch<'a>>, routed: &mut Routed<'a>) {
+        let outputs = entity.outputs.len() as u64;
+        let mut refused: Vec<u64> = batches.iter().flat_map(|batch| &batch.refused).map(|(row, _)| row.origin.line).collect();
+        refused.sort_unstable();
+        refused.dedup();
+        let mut counts = routed.ledger.entities[id.index()];
+        counts.fanned_out += read * (outputs - 1);
+        counts.rejected += refused.len() as u64 * outputs;
+        let mut told = Vec::new();
+        for (output, mut batch) in entity.outputs.iter().zip(batches) {
+            for (row, reason) in std::mem::take(&mut batch.refused) {
+                if !told.contains(&row.origin) {
+                    // With one output nothing can be told twice.
+                    if outputs > 1 {
+                        told.push(row.origin);
+                    }
+                    routed.reject(Reject {
+                        origin: row.origin,
+                        entity: Some(id),
+                        key: key_text(source, row.source),
+                        reason,
+                        source: row.source.to_vec(),
+                    });
+                }
+            }
+            if outputs > 1 && !refused.is_empty() {
+                batch.rows.retain(|row| refused.binary_search(&row.origin.line).is_err());
+                batch.dropped.retain(|row| refused.binary_search(&row.origin.line).is_err());
+            }
+            counts.dropped += batch.dropped.len() as u64;
+            counts.written += batch.rows.len() as u64;
+            counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
+            if !batch.rows.is_empty() {
+                routed.leave(Outgoing { entity: id, dataset: output.dataset, table: output.table, rows: batch.rows });
+            }
+        }
+        routed.ledger.entities[id.index()] = counts;
+    }
+
+    fn collide(&self, origin: Origin) -> Result<crate::model::Fate, Reason> {
+        let Some((other, table)) = self.collisions.of(origin) else { return Ok(crate::model::Fate::Keep) };
+        let table = &self.plan.targets.table(table).name;
+        Err(Reason::new(
+            Stage::Collision,
+            "equal-keys",
+            format!(
+                "its key in table `{table}` equals that of {}:{}; neither was written, since one would replace the other",
+                self.files[other.file.index()].file.name,
+                other.line
+            ),
+        ))
+    }
+
+    fn unclassified<'a>(&self, source: &Source, rows: Vec<Row<'a>>, routed: &mut Routed<'a>) {
+        if rows.is_empty() {
+            return;
+        }
+        let id = EntityId(u32::try_from(self.plan.entities.len()).expect("a plan has fewer than 2^32 entities"));
+        let counts = &mut routed.ledger.entities[id.index()];
+        counts.read += rows.len() as u64;
+        match self.plan.unclassified {
+            Unclassified::Drop => counts.dropped += rows.len() as u64,
+            Unclassified::Fail => {
+                let origin = rows[0].origin;
+                let name = &self.files[origin.file.index()].file.name;
+                routed.fatal = Some(
+                    Error::new(Kind::Input, format!("no entity claims the item at {name}:{}", origin.line))
+                        .with("key", key_names(source))
+                        .with("hint", "add an entity, an alias or a `classify` condition for it, or choose another [unclassified] policy"),
+                );
+            }
+            Unclassified::Reject => {
+                counts.rejected += rows.len() as u64;
+                for row in rows {
+                    routed.reject(Reject {
+                        origin: row.origin,
+                        entity: None,
+                        key: key_text(source, row.source),
+                        reason: self.no_claim(source, &row.item),
+                        source: row.source.to_vec(),
+                    });
+                }
+            }
+            Unclassified::Keep { dataset, table } => {
+                let mut batch = Batch { rows, ..Batch::default() };
+                batch.each(|row| {
+                    row.size = limits::check_item(&row.item, table.map(|table| self.plan.targets.table(table)))?;
+                    if table.is_some() { self.collide(row.origin) } else { Ok(crate::model::Fate::Keep) }
+                });
+                counts.written += batch.rows.len() as u64;
+                counts.rejected += batch.refused.len() as u64;
+                counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
+                for (row, reason) in batch.refused {
+                    routed.reject(Reject { origin: row.origin, entity: None, key: key_text(source, row.source), reason, source: row.source.to_vec() });
+                }
+                routed.leave(Outgoing { entity: id, dataset, table, rows: batch.rows });
+            }
+        }
+    }
+
+    fn no_claim(&self, source: &Source, item: &Item<'_>) -> Reason {
+        let found = match source.type_attribute.as_deref().map(|name| (name, item.get(name))) {
+            None => "the source has no type attribute".to_owned(),
+            Some((name, None)) => format!("it has no `{name}`"),
+            Some((name, Some(Value::S(_)))) => format!("its `{name}` is no entity's name or alias"),
+            Some((name, Some(other))) => format!("its `{name}` is of type {}, not S", other.kind()),
+        };
+        Reason::new(Stage::Classify, "unclassified", format!("no entity claims it: {found}, and no key template or condition matches"))
+    }
+}
+
+impl<'a> Routed<'a> {
+    fn reject(&mut self, reject: Reject) {
+        self.ledger.rejected(&reject.reason);
+        self.rejects.push(reject);
+    }
+
+    fn leave(&mut self, outgoing: Outgoing<'a>) {
+        let outgone = self.ledger.outgoing.entry(outgoing.dataset.0).or_default();
+        let count = outgoing.rows.len() as u64;
+        match outgoing.table {
+            Some(_) => outgone.placed += count,
+            None => outgone.unplaced += count,
+        }
+        self.outgoing.push(outgoing);
+    }
+}
+
+/// The lines of a chunk that hold something, each as text or, where it is not UTF-8, as bytes.
+fn lines(chunk: &Chunk) -> impl Iterator<Item = (Origin, Result<&str, &[u8]>)> {
+    // One check of the whole chunk is several times quicker than one for each line.
+    let text = simdutf8::basic::from_utf8(&chunk.bytes).ok();
+    let mut start = 0;
+    let mut next = chunk.first.line;
+    std::iter::from_fn(move || {
+        while start < chunk.bytes.len() {
+            let end = memchr::memchr(b'\n', &chunk.bytes[start..]).map_or(chunk.bytes.len(), |at| start + at);
+            let (from, line) = (start, next);
+            start = end + 1;
+            next += 1;
+            if chunk.bytes[from..end].trim_ascii().is_empty() {
+                continue;
+            }
+            let bytes = &chunk.bytes[from..end];
+            let content = match text {
+                Some(text) => Ok(&text[from..end]),
+                None => std::str::from_utf8(bytes).map_err(|_| bytes),
+            };
+            return Some((Origin { file: chunk.first.file, line }, content));
+        }
+        None
+    })
+}
+
+fn not_utf8(line: &[u8]) -> Reason {
+    let at = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), str::len);
+    Reason::new(Stage::Decode, "utf-8", format!("the line is not UTF-8 from byte {}", at + 1))
+}
+
+/// Takes off what old global tables put on every item; gives how many attributes that were.
+fn drop_replication(item: &mut Item<'_>) -> u64 {
+    let before = item.attributes().len();
+    if item.attributes().iter().any(|(name, _)| name.starts_with("aws:rep:")) {
+        item.retain(|name, _| !name.starts_with("aws:rep:"));
+    }
+    (before - item.attributes().len()) as u64
+}
+
+fn key_names(source: &Source) -> String {
+    match &source.sort {
+        Some(sort) => format!("{}, {sort}", source.partition),
+        None => source.partition.clone(),
+    }
+}
+
+/// The source key for the rejects file: `PK=WS#acme, SK=META`. The item may have been changed since, so it is read again.
+pub(crate) fn key_text(source: &Source, object: &[u8]) -> String {
+    let Ok(object) = std::str::from_utf8(object) else { return String::new() };
+    let line = format!("{{\"Item\":{object}}}");
+    let arena = Arena::new();
+    let Ok(decoded) = decode_line(&line, &arena) else { return String::new() };
+    let part = |name: &str| match decoded.item.get(name) {
+        Some(Value::S(text) | Value::N(text)) => Some(format!("{name}={text}")),
+        Some(other) => Some(format!("{name}=({})", other.kind())),
+        None => None,
+    };
+    [Some(&source.partition), source.sort.as_ref()].into_iter().flatten().filter_map(|name| part(name)).collect::<Vec<_>>().join(", ")
+}

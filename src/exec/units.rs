@@ -1,0 +1,108 @@
+//! Units: the pieces of work that are done or not done, and their reports.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind, Result};
+use crate::exec::ledger::Ledger;
+use crate::model::{FileId, SourceId};
+use crate::sink::Written;
+use crate::source::manifest::DataFile;
+use crate::store;
+
+/// Compressed bytes of the data files of a unit, about.
+const UNIT_BYTES: u64 = 256 << 20;
+
+/// A data file of the run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunFile {
+    /// The source it belongs to.
+    pub(crate) source: SourceId,
+    /// The file.
+    pub(crate) file: DataFile,
+}
+
+/// Whole data files that are worked on together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// 1, 2, …; names of output carry it.
+    pub(crate) number: u32,
+    /// Its files, in the order in which they are opened.
+    pub(crate) files: Vec<FileId>,
+}
+
+/// Packs the files into units: the largest first, each into the first unit with room. Depends on the manifest alone.
+pub(crate) fn pack(files: &[RunFile]) -> Vec<Unit> {
+    let mut order: Vec<_> = (0_u32..).map(FileId).zip(files).collect();
+    // Equal sizes go by place in the manifest, so that the order is whole.
+    order.sort_by_key(|(id, file)| (std::cmp::Reverse(file.file.compressed_bytes), *id));
+    let mut units: Vec<(u64, Vec<FileId>)> = Vec::new();
+    for (id, file) in order {
+        let size = file.file.compressed_bytes;
+        match units.iter_mut().find(|(bytes, _)| bytes.saturating_add(size) <= UNIT_BYTES) {
+            Some((bytes, ids)) => {
+                *bytes += size;
+                ids.push(id);
+            }
+            None => units.push((size, vec![id])),
+        }
+    }
+    (1..).zip(units).map(|(number, (_, files))| Unit { number, files }).collect()
+}
+
+/// What a unit did. It exists only when everything that the unit wrote is durable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UnitReport {
+    /// The unit's number.
+    pub(crate) unit: u32,
+    /// The names of its data files.
+    pub(crate) files: Vec<String>,
+    /// Its counts.
+    pub(crate) ledger: Ledger,
+    /// What each sink wrote, in the order of the command line.
+    pub(crate) written: Vec<Written>,
+    /// Items in its rejects file.
+    pub(crate) rejects: u64,
+}
+
+impl UnitReport {
+    pub(crate) fn path(work: &Path, unit: u32) -> PathBuf {
+        work.join("units").join(format!("unit-{unit:05}.json"))
+    }
+
+    pub(crate) fn save(&self, work: &Path) -> Result<()> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| Error::new(Kind::Bug, "cannot write a unit's report").caused_by(error))?;
+        store::write_atomically(&Self::path(work, self.unit), &bytes)
+    }
+
+    pub(crate) fn load(work: &Path, unit: u32) -> Result<Self> {
+        let path = Self::path(work, unit);
+        let bytes = store::read_whole(&path)?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::new(Kind::Input, "a unit's report cannot be read").with("file", path.display()).caused_by(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, compressed_bytes: u64) -> RunFile {
+        RunFile {
+            source: SourceId(0),
+            file: DataFile { path: name.into(), name: name.to_owned(), items: None, md5: None, compressed_bytes },
+        }
+    }
+
+    #[test]
+    fn units_hold_whole_files_the_largest_first() {
+        let files = [file("a", 100 << 20), file("b", 300 << 20), file("c", 200 << 20), file("d", 20), file("e", 20)];
+        let units: Vec<Vec<u32>> = pack(&files).into_iter().map(|unit| unit.files.into_iter().map(|id| id.0).collect()).collect();
+        assert_eq!(units, [vec![1], vec![2, 3, 4], vec![0]]);
+    }
+
+    #[test]
+    fn an_export_without_files_has_no_units() {
+        assert_eq!(pack(&[]), []);
+    }
+}

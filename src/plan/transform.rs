@@ -1,0 +1,270 @@
+//! From a source item to target items: classify, capture, `when`, steps, keys, index keys, type stamp, limits.
+//!
+//! Pure: the same item gives the same answer wherever and whenever it is asked.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::{Reason, Stage};
+use crate::expr::template::RenderError;
+use crate::expr::{Condition, Template};
+use crate::limits;
+use crate::model::number::Decimal;
+use crate::model::{Batch, EntityId, Fate, Item, KeySchema, KeyType, Row, Table, Value};
+use crate::plan::{Output, Plan, Source};
+
+/// How an item was told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The source holds one kind only.
+    BySource,
+    /// The type attribute says the entity's name.
+    ByType,
+    /// The type attribute says one of its aliases.
+    ByAlias,
+    /// The key templates match.
+    ByKey,
+    /// The entity's `classify` condition holds.
+    ByCondition,
+}
+
+/// An item that an entity claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    /// The entity.
+    pub entity: EntityId,
+    /// How it was told.
+    pub told: Told,
+    /// The type attribute says one entity, the key another.
+    pub disagrees: bool,
+    /// What the entity's key templates captured, by slot; all `None` where they do not match.
+    pub captures: &'a [Option<&'a str>],
+}
+
+/// Tells items apart. Made once for a plan; looks names up, so that no item costs more than one look-up and
+/// the templates that its key can match.
+#[derive(Debug)]
+pub struct Classifier<'p> {
+    plan: &'p Plan,
+    by_type: FxHashMap<&'p str, (EntityId, Told)>,
+    /// Entities with key templates, the most literal first.
+    by_key: Vec<EntityId>,
+    by_condition: Vec<(EntityId, &'p Condition)>,
+}
+
+impl<'p> Classifier<'p> {
+    /// The classifier of a plan.
+    #[must_use]
+    pub fn new(plan: &'p Plan) -> Self {
+        let ids = || (0_u32..).map(EntityId).zip(&plan.entities);
+        let mut by_type = FxHashMap::default();
+        for (id, entity) in ids() {
+            for alias in &entity.aliases {
+                by_type.insert(alias.as_str(), (id, Told::ByAlias));
+            }
+        }
+        for (id, entity) in ids() {
+            by_type.insert(entity.name.as_str(), (id, Told::ByType));
+        }
+        let mut by_key: Vec<_> = ids().filter(|(_, entity)| !entity.matches.is_empty()).map(|(id, _)| id).collect();
+        by_key.sort_by_key(|id| Reverse(plan.entities[id.index()].literalness()));
+        let by_condition = ids().filter_map(|(id, entity)| Some((id, entity.classify.as_ref()?))).collect();
+        Self { plan, by_type, by_key, by_condition }
+    }
+
+    /// Which entity claims the item, in this order: the source's only entity, the type attribute, an alias, the key, a condition.
+    #[must_use]
+    pub fn claim<'a>(&self, source: &Source, item: &Item<'a>) -> Option<Claim<'a>> {
+        if let Some(entity) = source.entity {
+            let captures = self.captures(entity, item).unwrap_or_default();
+            return Some(Claim { entity, told: Told::BySource, disagrees: false, captures });
+        }
+        let by_type = source.type_attribute.as_deref().and_then(|name| item.get(name)).and_then(|value| match value {
+            Value::S(text) => self.by_type.get(text).copied(),
+            _ => None,
+        });
+        if let Some((entity, told)) = by_type {
+            let captures = self.captures(entity, item);
+            let disagrees = captures.is_none() && self.by_key(item).is_some_and(|(other, _)| other != entity);
+            let captures = captures.unwrap_or_else(|| self.no_captures(entity, item));
+            return Some(Claim { entity, told, disagrees, captures });
+        }
+        if let Some((entity, captures)) = self.by_key(item) {
+            return Some(Claim { entity, told: Told::ByKey, disagrees: false, captures });
+        }
+        let (entity, _) = self.by_condition.iter().find(|(_, condition)| condition.holds(item))?;
+        let captures = self.no_captures(*entity, item);
+        Some(Claim { entity: *entity, told: Told::ByCondition, disagrees: false, captures })
+    }
+
+    fn by_key<'a>(&self, item: &Item<'a>) -> Option<(EntityId, &'a [Option<&'a str>])> {
+        self.by_key.iter().find_map(|entity| Some((*entity, self.captures(*entity, item)?)))
+    }
+
+    /// The captures of the entity's key templates, or `None` where one of them does not match.
+    fn captures<'a>(&self, entity: EntityId, item: &Item<'a>) -> Option<&'a [Option<&'a str>]> {
+        let entity = &self.plan.entities[entity.index()];
+        if entity.matches.is_empty() {
+            return None;
+        }
+        let captures = item.arena().alloc_slice_fill_copy(entity.captures.len(), None);
+        for (attribute, template) in &entity.matches {
+            let (Value::S(text) | Value::N(text)) = item.get(attribute)? else { return None };
+            if !template.matches(text, captures) {
+                return None;
+            }
+        }
+        Some(captures)
+    }
+
+    fn no_captures<'a>(&self, entity: EntityId, item: &Item<'a>) -> &'a [Option<&'a str>] {
+        item.arena().alloc_slice_fill_copy(self.plan.entities[entity.index()].captures.len(), None)
+    }
+}
+
+/// What was changed on the way, to be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Items whose type attribute was missing and is now there.
+    pub backfilled: u64,
+    /// Items whose type attribute said something else.
+    pub retyped: u64,
+    /// Items left out of an index because a part of its key is missing.
+    pub unindexed: u64,
+    /// Index key attributes that were taken off items whose entity declares no such index.
+    pub stale_index_attributes: u64,
+}
+
+impl Output {
+    /// Takes the rows of `batch` all the way to where a sink may have them.
+    pub fn carry(&self, plan: &Plan, source: &Source, batch: &mut Batch<'_>) -> Changes {
+        if let Some(when) = &self.when {
+            batch.each(|row| Ok(if when.holds(&row.item) { Fate::Keep } else { Fate::Drop }));
+        }
+        for step in &self.steps {
+            step.apply(batch);
+        }
+        let table = self.table.map(|id| plan.targets.table(id));
+        let mut changes = Changes::default();
+        batch.each(|row| {
+            if let Some(table) = table {
+                self.place(table, source, row, &mut changes)?;
+            }
+            self.stamp(table, source, row, &mut changes);
+            row.size = limits::check_item(&row.item, table)?;
+            Ok(Fate::Keep)
+        });
+        changes
+    }
+
+    /// Gives the item its keys and index keys.
+    fn place<'a>(&self, table: &Table, source: &Source, row: &mut Row<'a>, changes: &mut Changes) -> Result<(), Reason> {
+        // Everything is rendered before anything is taken away, since a template may name a source key.
+        let arena = row.item.arena();
+        let mut new = bumpalo::collections::Vec::new_in(arena);
+        for (name, template) in &self.key {
+            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, error))?;
+            new.push((name.as_str(), key_value(text, kind_of(&table.key, name), name)?));
+        }
+        for (index, templates) in table.indexes.iter().zip(&self.indexes) {
+            let Some(templates) = templates else { continue };
+            let mut parts = bumpalo::collections::Vec::with_capacity_in(templates.len(), arena);
+            for (name, template) in templates {
+                match template.render(row.captures, &row.item) {
+                    Ok(text) => parts.push((name.as_str(), key_value(text, kind_of(&index.key, name), name)?)),
+                    Err(RenderError::Missing(_)) => break,
+                    Err(error) => return Err(key_reason(name, template, error)),
+                }
+            }
+            if parts.len() == templates.len() {
+                for (name, value) in parts {
+                    match new.iter().find(|(known, _)| *known == name) {
+                        Some((_, other)) if *other != value => {
+                            return Err(Reason::new(
+                                Stage::Key,
+                                "index-conflict",
+                                format!("two templates give `{name}` different values; an attribute can hold one key part only"),
+                            ));
+                        }
+                        Some(_) => {}
+                        None => new.push((name, value)),
+                    }
+                }
+            } else {
+                changes.unindexed += 1;
+            }
+        }
+        if !self.key.is_empty() {
+            row.item.remove(&source.partition);
+            if let Some(sort) = &source.sort {
+                row.item.remove(sort);
+            }
+        }
+        for index in &table.indexes {
+            for attribute in index.key.attributes() {
+                let of_table = table.key.attributes().any(|key| key.name == attribute.name);
+                let rendered = new.iter().any(|(name, _)| *name == attribute.name);
+                if !of_table && !rendered && row.item.remove(&attribute.name).is_some() {
+                    changes.stale_index_attributes += 1;
+                }
+            }
+        }
+        for (name, value) in new {
+            row.item.set(arena.alloc_str(name), value);
+        }
+        Ok(())
+    }
+
+    /// Says on the item what it is.
+    fn stamp(&self, table: Option<&Table>, source: &Source, row: &mut Row<'_>, changes: &mut Changes) {
+        let arena = row.item.arena();
+        // Drift is mended under the source's own name too, unless the item is not of this source's making.
+        let stamped = match table {
+            Some(table) => table.type_attribute.as_deref(),
+            None => source.type_attribute.as_deref(),
+        };
+        if let Some(name) = source.type_attribute.as_deref()
+            && Some(name) != stamped
+            && row.item.get(name).is_some()
+        {
+            row.item.set(arena.alloc_str(name), Value::S(arena.alloc_str(&self.type_value)));
+        }
+        let Some(name) = stamped else { return };
+        match row.item.get(name) {
+            Some(Value::S(text)) if text == self.type_value => return,
+            Some(_) => changes.retyped += 1,
+            None => changes.backfilled += 1,
+        }
+        row.item.set(arena.alloc_str(name), Value::S(arena.alloc_str(&self.type_value)));
+    }
+}
+
+/// The type that `key` gives its attribute `name`.
+fn kind_of(key: &KeySchema, name: &str) -> KeyType {
+    key.attributes().find(|attribute| attribute.name == name).map_or(KeyType::S, |attribute| attribute.kind)
+}
+
+/// The rendered text as a value of the key's type.
+fn key_value<'a>(text: &'a str, kind: KeyType, name: &str) -> Result<Value<'a>, Reason> {
+    match kind {
+        KeyType::S => Ok(Value::S(text)),
+        KeyType::N if Decimal::parse(text).is_some() => Ok(Value::N(text)),
+        KeyType::N => {
+            let message = format!("`{name}` is of type N, but its template gave a text of {} bytes that is no number", text.len());
+            Err(Reason::new(Stage::Key, "key-number", message))
+        }
+        KeyType::B => Ok(Value::B(text.as_bytes())),
+    }
+}
+
+fn key_reason(name: &str, template: &Template, error: RenderError) -> Reason {
+    match error {
+        RenderError::Missing(part) => Reason::new(
+            Stage::Key,
+            "key-part-missing",
+            format!("`{name}` = \"{template}\" needs `{part}`, which the item has neither as a capture nor as an attribute"),
+        ),
+        RenderError::Refused { rule, message } => Reason::new(Stage::Key, rule, format!("`{name}` = \"{template}\": {message}")),
+    }
+}

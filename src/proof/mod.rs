@@ -1,0 +1,3 @@
+//! What is shown before the first write.
+
+pub mod collisions;

@@ -1,5 +1,0 @@
-//! One Parquet dataset an entity.
-
-/// What the encoder gives the writer.
-#[derive(Debug)]
-pub struct Payload {}

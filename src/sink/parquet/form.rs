@@ -1,0 +1,220 @@
+//! What a value becomes in Parquet: from the shape of all values at a position to one form for the position.
+//!
+//! Knows nothing of columns and their names; those are in [`layout`](super::layout).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use rustc_hash::FxHashMap;
+
+use crate::model::Type;
+use crate::shape::{MapShape, Members, Numbers, Sizes, ValueShape};
+
+/// The metadata key for the `DynamoDB` type of a field: a descriptor such as `SS`, or `json`.
+pub(super) const TYPE: &str = "dynamodb.type";
+
+/// The metadata key, on `json` fields, for what the text holds: `M` or `L` (the inside of such a value) or `any`
+/// (a whole attribute value with its descriptor).
+pub(super) const JSON: &str = "dynamodb.json";
+
+/// The most leaf columns that one attribute may become; with more it is JSON text.
+const LEAVES: usize = 512;
+
+/// The longest text, on average, that is worth a dictionary.
+const DICTIONARY_BYTES: u64 = 64;
+
+/// How the values at one position are written. Where a value has a type, a NULL is written as null.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Form {
+    /// Every value is NULL: a text column without texts.
+    Nothing,
+    /// S.
+    Text {
+        /// Whether the values are short enough for a dictionary to be worth its effort.
+        short: bool,
+    },
+    /// N.
+    Number(NumberForm),
+    /// B.
+    Binary,
+    /// BOOL.
+    Bool,
+    /// SS, NS or BS: a list of this form.
+    Set(Type, Box<Form>, FieldRef),
+    /// L whose elements have one form.
+    List(Box<Form>, FieldRef),
+    /// M with few keys.
+    Struct(StructForm),
+    /// M whose keys are data and whose values have one form; the field is that of the entries.
+    Map(Box<Form>, FieldRef),
+    /// `DynamoDB` JSON as text.
+    Json(JsonForm),
+}
+
+/// The narrowest exact form of all numbers at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberForm {
+    /// 64 bits.
+    Integer,
+    /// A decimal with these many digits, and of them after the point.
+    Decimal(u8, i8),
+    /// Text, since no type of Parquet holds all of them exactly.
+    Text,
+}
+
+/// What a JSON text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JsonForm {
+    /// The inside of a value whose type is known: `[{"N":"1"}]` for an L, `{"a":{"N":"1"}}` for an M.
+    Inside(Type),
+    /// A value with its descriptor: `{"N":"1"}`.
+    Tagged,
+}
+
+/// The fields of a struct.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StructForm {
+    pub(super) fields: Fields,
+    pub(super) forms: Vec<Form>,
+    pub(super) index: FxHashMap<Box<str>, usize>,
+}
+
+impl Form {
+    /// The form of the values of type `kind` at a top-level position, other types aside.
+    pub(super) fn of_column(kind: Type, shape: &ValueShape) -> Self {
+        let form = Self::of_kind(kind, shape);
+        if form.leaves() > LEAVES { Form::Json(JsonForm::Inside(kind)) } else { form }
+    }
+
+    /// The form of all values at a position inside a map or a list.
+    fn of(shape: &ValueShape) -> Self {
+        let mut kinds = shape.kinds();
+        match (kinds.next(), kinds.next()) {
+            (None, _) => Form::Nothing,
+            (Some(kind), None) => Self::of_kind(kind, shape),
+            (Some(_), Some(_)) => Form::Json(JsonForm::Tagged),
+        }
+    }
+
+    fn of_kind(kind: Type, shape: &ValueShape) -> Self {
+        match kind {
+            Type::S => Self::text(shape.texts(), shape.count(Type::S)),
+            Type::N => Form::Number(NumberForm::of(shape.numbers())),
+            Type::B => Form::Binary,
+            Type::Bool => Form::Bool,
+            Type::Null => Form::Nothing,
+            Type::Ss | Type::Ns | Type::Bs => Self::set(kind, shape.members()),
+            Type::L => Self::list(shape.elements()),
+            Type::M => shape.map().map_or(Form::Json(JsonForm::Inside(Type::M)), Self::map),
+        }
+    }
+
+    fn text(sizes: Sizes, values: u64) -> Self {
+        Form::Text { short: sizes.bytes <= values.saturating_mul(DICTIONARY_BYTES) }
+    }
+
+    fn set(kind: Type, members: Members) -> Self {
+        let (element, name) = match kind {
+            Type::Ns => (Form::Number(NumberForm::of(members.numbers)), Type::N),
+            Type::Bs => (Form::Binary, Type::B),
+            _ => (Form::Text { short: true }, Type::S),
+        };
+        let field = Arc::new(Field::new("element", element.data_type(), true).with_metadata([(TYPE, name.descriptor())]));
+        Form::Set(kind, Box::new(element), field)
+    }
+
+    /// A list whose elements have no typed form is text as a whole: one JSON value is easier to use than a list of JSON texts.
+    fn list(elements: Option<&ValueShape>) -> Self {
+        match elements.map(Self::of) {
+            None | Some(Form::Nothing | Form::Json(_)) => Form::Json(JsonForm::Inside(Type::L)),
+            Some(element) => {
+                let field = Arc::new(element.field("element"));
+                Form::List(Box::new(element), field)
+            }
+        }
+    }
+
+    fn map(shape: &MapShape) -> Self {
+        match (shape.fields(), shape.values()) {
+            (Some(fields), _) if !fields.is_empty() => Form::Struct(StructForm::of(&fields)),
+            (_, Some(values)) => match Self::of(values) {
+                Form::Nothing | Form::Json(_) => Form::Json(JsonForm::Inside(Type::M)),
+                value => {
+                    let entry = Fields::from(vec![Field::new("key", DataType::Utf8, false), value.field("value")]);
+                    Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
+                }
+            },
+            _ => Form::Json(JsonForm::Inside(Type::M)),
+        }
+    }
+
+    /// The leaf columns that this form becomes in a file.
+    pub(super) fn leaves(&self) -> usize {
+        match self {
+            Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
+            Form::Set(_, element, _) | Form::List(element, _) => element.leaves(),
+            Form::Struct(StructForm { forms, .. }) => forms.iter().map(Form::leaves).sum(),
+            Form::Map(value, _) => 1 + value.leaves(),
+        }
+    }
+
+    pub(super) fn data_type(&self) -> DataType {
+        match self {
+            Form::Nothing | Form::Text { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
+            Form::Number(NumberForm::Integer) => DataType::Int64,
+            Form::Number(NumberForm::Decimal(precision, scale)) => DataType::Decimal128(*precision, *scale),
+            Form::Binary => DataType::Binary,
+            Form::Bool => DataType::Boolean,
+            Form::Set(_, _, field) | Form::List(_, field) => DataType::List(field.clone()),
+            Form::Struct(StructForm { fields, .. }) => DataType::Struct(fields.clone()),
+            Form::Map(_, entries) => DataType::Map(entries.clone(), false),
+        }
+    }
+
+    /// A field of this form; its metadata says what the values are in `DynamoDB`.
+    pub(super) fn field(&self, name: &str) -> Field {
+        let kind = match self {
+            Form::Nothing => Type::Null,
+            Form::Text { .. } => Type::S,
+            Form::Number(_) => Type::N,
+            Form::Binary => Type::B,
+            Form::Bool => Type::Bool,
+            Form::Set(kind, ..) => *kind,
+            Form::List(..) => Type::L,
+            Form::Struct(_) | Form::Map(..) => Type::M,
+            Form::Json(inside) => {
+                let inside = match inside {
+                    JsonForm::Inside(kind) => kind.descriptor(),
+                    JsonForm::Tagged => "any",
+                };
+                return Field::new(name, DataType::Utf8, true).with_metadata([(TYPE, "json"), (JSON, inside)]);
+            }
+        };
+        Field::new(name, self.data_type(), true).with_metadata([(TYPE, kind.descriptor())])
+    }
+}
+
+impl NumberForm {
+    fn of(numbers: Numbers) -> Self {
+        if numbers.malformed > 0 {
+            return NumberForm::Text;
+        }
+        if numbers.not_i64 == 0 {
+            return NumberForm::Integer;
+        }
+        match (u8::try_from(numbers.whole.saturating_add(numbers.scale)), i8::try_from(numbers.scale)) {
+            (Ok(precision @ 1..=38), Ok(scale)) => NumberForm::Decimal(precision, scale),
+            _ => NumberForm::Text,
+        }
+    }
+}
+
+impl StructForm {
+    fn of(shapes: &BTreeMap<&str, &ValueShape>) -> Self {
+        let forms: Vec<_> = shapes.values().map(|shape| Form::of(shape)).collect();
+        let fields = shapes.keys().zip(&forms).map(|(name, form)| form.field(name)).collect();
+        let index = shapes.keys().enumerate().map(|(at, name)| ((*name).into(), at)).collect();
+        Self { fields, forms, index }
+    }
+}

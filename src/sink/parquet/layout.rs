@@ -1,0 +1,249 @@
+//! The columns of a dataset: one schema for the whole run, from the shape of all its items.
+//!
+//! A function of the shape and the dataset alone. What a single value becomes is in [`form`](super::form).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
+use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, TypePtr};
+use rustc_hash::FxHashMap;
+
+use super::form::{Form, JsonForm};
+use crate::error::{Error, Kind, Result};
+use crate::model::{Dataset, Type};
+use crate::shape::{Shape, ValueShape};
+
+/// The metadata key for the name that a column's attribute has in the items.
+const ATTRIBUTE: &str = "dynamodb.attribute";
+
+/// The metadata key of schema and file for the entity's name.
+const ENTITY: &str = "dynamorph.entity";
+
+/// The column for the attributes that have none of their own.
+const REST: &str = "__rest";
+
+/// The most leaf columns of a dataset. Each costs buffers in every open row group, and engines refuse far wider tables; with more,
+/// the attributes that the fewest items have share the column [`REST`].
+const LEAVES: usize = 4096;
+
+/// A dictionary that outgrows this is given up: the values are then mostly different, and the effort is lost.
+const DICTIONARY_BYTES: usize = 256 * 1024;
+
+const ZSTD_LEVEL: i32 = 1;
+
+/// Marks a type without a column in [`Slots`].
+const NO_COLUMN: u32 = u32::MAX;
+
+/// For one attribute: its column by `Type as usize`.
+pub(super) type Slots = [u32; 10];
+
+/// The columns of a dataset and everything that follows from them.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) dataset: String,
+    pub(super) schema: SchemaRef,
+    pub(super) forms: Vec<Form>,
+    attributes: FxHashMap<Box<str>, Slots>,
+    /// The column of the attributes that have none of their own, where there are such.
+    pub(super) rest: Option<usize>,
+    pub(super) file: FileSettings,
+    /// Makes the column writers of row groups.
+    pub(super) row_groups: ArrowRowGroupWriterFactory,
+}
+
+/// What a new file of the dataset needs.
+#[derive(Clone, Debug)]
+pub(super) struct FileSettings {
+    pub(super) schema: TypePtr,
+    pub(super) properties: WriterPropertiesPtr,
+}
+
+impl Layout {
+    /// The layout of this dataset for items of this shape.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the Parquet library refuses the schema.
+    pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Result<Self> {
+        let columns = Columns::of(dataset, shape);
+        let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
+        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
+        let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
+        let file =
+            FileSettings { schema: descriptor.root_schema_ptr(), properties: Arc::new(properties(dataset, &schema, &columns.forms)) };
+        // The factory copies schema and settings from a writer; which file that writes to does not matter.
+        let nowhere = SerializedFileWriter::new(std::io::sink(), file.schema.clone(), file.properties.clone()).map_err(refused)?;
+        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, schema.clone());
+        Ok(Self {
+            dataset: dataset.name.clone(),
+            schema,
+            forms: columns.forms,
+            attributes: columns.attributes,
+            rest: columns.rest,
+            file,
+            row_groups,
+        })
+    }
+
+    /// The columns of an attribute; `None` where it has none of its own.
+    pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
+        self.attributes.get(attribute)
+    }
+}
+
+/// The column for values of type `kind`, if there is one.
+pub(super) fn column(slots: &Slots, kind: Type) -> Option<usize> {
+    let at = slots[kind as usize];
+    (at != NO_COLUMN).then_some(at as usize)
+}
+
+/// The columns while they are chosen.
+#[derive(Default)]
+struct Columns {
+    fields: Vec<Field>,
+    forms: Vec<Form>,
+    attributes: FxHashMap<Box<str>, Slots>,
+    rest: Option<usize>,
+}
+
+/// An attribute with the forms of its types: the most frequent type first.
+struct Candidate<'s> {
+    name: &'s str,
+    items: u64,
+    forms: Vec<(Type, Form)>,
+}
+
+impl Columns {
+    fn of(dataset: &Dataset, shape: &Shape) -> Self {
+        let mut known = shape.attributes();
+        let mut candidates = Vec::with_capacity(known.len());
+        // What leads does so in the dataset's order; an attribute that no item has gets no column.
+        for name in &dataset.leading {
+            candidates.extend(known.remove_entry(name.as_str()).map(|(name, shape)| Candidate::of(name, shape)));
+        }
+        let leading = candidates.len();
+        let mut names: HashSet<String> = shape.attributes().keys().map(|name| (*name).to_owned()).collect();
+        candidates.extend(known.into_iter().map(|(name, shape)| Candidate::of(name, shape)));
+
+        let homeless = homeless(&candidates, leading);
+        let mut columns = Self::default();
+        for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
+            if !homeless.contains(&at) {
+                columns.add(name, forms, &mut names);
+            }
+        }
+        // Items without any attribute must still be rows, so there is always a column.
+        if !homeless.is_empty() || columns.forms.is_empty() {
+            let form = Form::Json(JsonForm::Inside(Type::M));
+            columns.rest = Some(columns.forms.len());
+            columns.fields.push(form.field(&free(REST.to_owned(), &mut names)));
+            columns.forms.push(form);
+        }
+        columns
+    }
+
+    /// Adds an attribute. Its most frequent type has the attribute's name; the others have names of their own.
+    fn add(&mut self, name: &str, forms: Vec<(Type, Form)>, names: &mut HashSet<String>) {
+        let mut slots = [NO_COLUMN; 10];
+        for (rank, (kind, form)) in forms.into_iter().enumerate() {
+            let column = if rank == 0 { name.to_owned() } else { free(format!("{name}__{}", kind.descriptor().to_lowercase()), names) };
+            let mut field = form.field(&column);
+            let mut metadata = field.metadata().clone();
+            metadata.insert(ATTRIBUTE, name);
+            field.set_metadata(metadata);
+            slots[kind as usize] = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+            self.fields.push(field);
+            self.forms.push(form);
+        }
+        self.attributes.insert(name.into(), slots);
+    }
+}
+
+impl<'s> Candidate<'s> {
+    fn of(name: &'s str, shape: &ValueShape) -> Self {
+        let mut kinds: Vec<_> = shape.kinds().collect();
+        // Stable, so that of equally frequent types the first of `Type` leads.
+        kinds.sort_by_key(|kind| Reverse(shape.count(*kind)));
+        let mut forms: Vec<_> = kinds.into_iter().map(|kind| (kind, Form::of_column(kind, shape))).collect();
+        if forms.is_empty() {
+            forms.push((Type::Null, Form::Nothing));
+        }
+        Self { name, items: shape.total(), forms }
+    }
+}
+
+/// The candidates that get no column of their own, because the dataset would have more than [`LEAVES`]: those of the fewest items.
+fn homeless(candidates: &[Candidate<'_>], leading: usize) -> BTreeSet<usize> {
+    let mut ranked: Vec<_> = (0..candidates.len()).collect();
+    ranked.sort_by_key(|at| (*at >= leading, Reverse(candidates[*at].items), candidates[*at].name));
+    let mut leaves = 0;
+    ranked
+        .into_iter()
+        .filter(|at| {
+            leaves += candidates[*at].forms.iter().map(|(_, form)| form.leaves()).sum::<usize>();
+            leaves > LEAVES
+        })
+        .collect()
+}
+
+/// `name`, with as many `_` as make it different from all others.
+fn free(mut name: String, names: &mut HashSet<String>) -> String {
+    while !names.insert(name.clone()) {
+        name.push('_');
+    }
+    name
+}
+
+/// How files of the dataset are written. Nothing here depends on the clock or the machine.
+fn properties(dataset: &Dataset, schema: &Schema, forms: &[Form]) -> WriterProperties {
+    let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
+    let mut builder = WriterProperties::builder()
+        .set_created_by("dynamorph".to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.name.clone())]));
+    for (field, form) in schema.fields().iter().zip(forms) {
+        let mut path = vec![field.name().clone()];
+        each_leaf(form, &mut path, &mut |form, path| {
+            let path = ColumnPath::new(path.to_vec());
+            let current = std::mem::take(&mut builder);
+            builder = match form {
+                // Long and different each time: no dictionary, and least and greatest value say nothing.
+                Form::Json(_) | Form::Binary | Form::Text { short: false } => {
+                    current.set_column_dictionary_enabled(path.clone(), false).set_column_statistics_enabled(path, EnabledStatistics::None)
+                }
+                _ => current,
+            };
+        });
+    }
+    let mut properties = builder.build();
+    add_encoded_arrow_schema_to_metadata(schema, &mut properties);
+    properties
+}
+
+/// Calls `leaf` for each leaf column with its path in the file.
+fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[String])) {
+    let mut inside = |names: &[&str], form: &Form| {
+        let length = path.len();
+        path.extend(names.iter().map(|name| (*name).to_owned()));
+        each_leaf(form, path, leaf);
+        path.truncate(length);
+    };
+    match form {
+        Form::Set(_, element, _) | Form::List(element, _) => inside(&["list", "element"], element),
+        Form::Struct(fields) => fields.fields.iter().zip(&fields.forms).for_each(|(field, form)| inside(&[field.name()], form)),
+        Form::Map(value, _) => {
+            inside(&["key_value", "key"], &Form::Text { short: true });
+            inside(&["key_value", "value"], value);
+        }
+        Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
+    }
+}

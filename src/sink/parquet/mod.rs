@@ -1,0 +1,142 @@
+//! `parquet:DIR`: one Parquet dataset an entity, one schema a dataset for the whole run, from all of its items.
+//!
+//! Nothing is sampled, dropped, rounded or turned into a double. Does not say how engines should name or cast the columns.
+//!
+//! | in the items | in Parquet |
+//! |---|---|
+//! | S, B, BOOL | text, binary, boolean |
+//! | N, all integers that fit 64 bits | int64 |
+//! | N, digits before and after the point ≤ 38 together | decimal(digits, digits after the point) |
+//! | N otherwise | text: each number in its one plain spelling |
+//! | SS, NS, BS | list of text, of the number form of all members, of binary |
+//! | L, elements of one type, NULL aside | list of that type |
+//! | L of mixed types, or only ever empty | JSON text: 1 and "1" stay different |
+//! | M with at most 64 distinct keys | struct; a field of mixed types is JSON text |
+//! | M with more keys, values of one type, NULL aside | map from text to that type |
+//! | M with more keys, values of mixed types; M only ever empty | JSON text |
+//! | maps and lists more than 8 levels deep, or an attribute of more than 512 leaf columns | JSON text from there on |
+//! | NULL, or no such attribute | null; an attribute that is only ever NULL is a text column of nulls |
+//! | an attribute of several types | a column a type: the most frequent keeps the name, the others are `name__s`, `name__m` … |
+//! | a name that is taken already | `_` is appended until it is free |
+//! | more than 4,096 leaf columns | the attributes of the fewest items share the column `__rest`, JSON text |
+//!
+//! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
+//! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
+//! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
+//! its descriptor; `dynamodb.attribute` is the attribute's name. The schema and the file carry `dynamorph.entity`.
+
+mod column;
+mod encode;
+mod form;
+mod json;
+mod layout;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use self::layout::Layout;
+use crate::error::{Error, Kind, Result};
+use crate::model::{DatasetId, Targets};
+use crate::shape::Shape;
+use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
+use crate::store::{Staging, Target};
+
+pub use self::encode::Payload;
+pub use self::write::Limits;
+
+/// Parquet files below a folder, a subfolder an entity.
+pub struct ParquetSink {
+    dir: PathBuf,
+    overwrite: bool,
+    limits: Limits,
+    spawn: Spawn,
+    layouts: Arc<Layouts>,
+}
+
+/// The layouts of all datasets, once the shapes are known.
+struct Layouts {
+    targets: Arc<Targets>,
+    /// By dataset; `None` where there is no item.
+    chosen: OnceLock<Vec<Option<Layout>>>,
+}
+
+impl ParquetSink {
+    /// A sink that writes below `dir`. `spawn` runs the compression of row groups in the pool.
+    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, spawn: Spawn) -> Self {
+        Self { dir, overwrite, limits: Limits::default(), spawn, layouts: Arc::new(Layouts { targets, chosen: OnceLock::new() }) }
+    }
+
+    /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
+    ///
+    /// # Errors
+    /// Kind `Bug` when there are not as many shapes as datasets, or when the schemas were chosen before.
+    pub fn set_shapes(&self, shapes: &[Shape]) -> Result<()> {
+        let datasets = &self.layouts.targets.datasets;
+        if shapes.len() != datasets.len() {
+            return Err(Error::new(Kind::Bug, "not one shape for each dataset")
+                .with("datasets", datasets.len())
+                .with("shapes", shapes.len()));
+        }
+        let layouts =
+            datasets.iter().zip(shapes).map(|(dataset, shape)| (shape.items() > 0).then(|| Layout::of(dataset, shape)).transpose());
+        let layouts = layouts.collect::<Result<_>>()?;
+        self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
+    }
+}
+
+impl Layouts {
+    fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+        let Some(chosen) = self.chosen.get() else {
+            return Err(Error::new(Kind::Bug, "no Parquet schema yet: items come before their shapes were observed"));
+        };
+        chosen.get(dataset.index()).and_then(Option::as_ref).ok_or_else(|| {
+            let name = self.targets.datasets.get(dataset.index()).map_or("?", |dataset| &dataset.name);
+            Error::new(Kind::Bug, "no Parquet schema for the dataset: its items were not observed").with("dataset", name)
+        })
+    }
+}
+
+impl Sink for ParquetSink {
+    fn name(&self) -> String {
+        format!("parquet:{}", self.dir.display())
+    }
+
+    fn prepare(&self) -> Result<()> {
+        Target::prepare(&self.dir, self.overwrite).map(drop)
+    }
+
+    fn takes_unplaced(&self) -> bool {
+        true
+    }
+
+    fn wants_shapes(&self) -> bool {
+        true
+    }
+
+    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+        self.set_shapes(shapes)
+    }
+
+    fn encoder(&self) -> Arc<dyn Encoder> {
+        Arc::new(encode::ParquetEncoder::new(self.layouts.clone()))
+    }
+
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
+        Ok(Box::new(write::ParquetWriter::new(Staging::open(&self.dir)?, unit, self.layouts.clone(), self.limits, self.spawn.clone())))
+    }
+
+    fn commit(&self, written: &[Written]) -> Result<()> {
+        let files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
+        Staging::open(&self.dir)?.publish(&files)
+    }
+}
+
+#[cfg(test)]
+mod tests;

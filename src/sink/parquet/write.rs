@@ -1,0 +1,283 @@
+//! The half on the lane: batches gather to row groups, the pool encodes and compresses them, the lane appends them to files.
+//!
+//! Where a row group or a file ends is decided by the batches in their order, never by how quick a job was.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::FieldRef;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::Layouts;
+use super::encode::Batch;
+use super::layout::Layout;
+use crate::error::{Error, Kind, Result};
+use crate::model::DatasetId;
+use crate::sink::{LateReject, Payload as AnyPayload, Spawn, Writer, Written, WrittenFile};
+use crate::store::{StagedFile, Staging};
+
+/// Sizes that decide where row groups and files end, and how much waits in memory.
+///
+/// The memory of a writer is at most `buffered`, one payload, `in_flight` row groups and what the encoders of those hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A dataset's batches become a row group when they have this many bytes in memory.
+    pub row_group: usize,
+    /// The batches of all datasets together have at most this many bytes in memory; above, the largest becomes a row group.
+    pub buffered: usize,
+    /// A file ends with the row group that makes it this long, in bytes.
+    pub file: usize,
+    /// Row groups in the pool at a time.
+    pub in_flight: usize,
+    /// The columns of a row group are shared out in jobs of about this many bytes in memory.
+    pub job: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        Self { row_group: 32 * MIB, buffered: 64 * MIB, file: 512 * MIB, in_flight: 2, job: 4 * MIB }
+    }
+}
+
+/// Writes the files of one unit.
+pub(super) struct ParquetWriter {
+    staging: Staging,
+    unit: u32,
+    layouts: Arc<Layouts>,
+    limits: Limits,
+    spawn: Spawn,
+    datasets: BTreeMap<DatasetId, Dataset>,
+    /// Bytes of all batches that wait for their row group.
+    buffered: usize,
+    /// Row groups in the pool, the oldest first.
+    in_flight: VecDeque<RowGroup>,
+    written: Written,
+}
+
+#[derive(Default)]
+struct Dataset {
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+    file: Option<OpenFile>,
+    /// Files begun so far.
+    files: u32,
+}
+
+struct OpenFile {
+    path: PathBuf,
+    items: u64,
+    writer: SerializedFileWriter<StagedFile>,
+}
+
+/// A row group that the pool encodes.
+struct RowGroup {
+    dataset: DatasetId,
+    rows: u64,
+    jobs: usize,
+    finished: Receiver<(usize, Encoded)>,
+}
+
+type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetError>;
+
+/// One column of a row group: its batches and the writers of its leaves.
+type Column = (FieldRef, Vec<ArrayRef>, Vec<ArrowColumnWriter>);
+
+impl ParquetWriter {
+    pub(super) fn new(staging: Staging, unit: u32, layouts: Arc<Layouts>, limits: Limits, spawn: Spawn) -> Self {
+        Self {
+            staging,
+            unit,
+            layouts,
+            limits,
+            spawn,
+            datasets: BTreeMap::new(),
+            buffered: 0,
+            in_flight: VecDeque::new(),
+            written: Written::default(),
+        }
+    }
+
+    /// Bytes of all batches that wait for their row group.
+    #[cfg(test)]
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.buffered
+    }
+
+    fn add(&mut self, Batch { dataset, columns, bytes }: Batch) -> Result<()> {
+        let waiting = self.datasets.entry(dataset).or_default();
+        waiting.batches.push(columns);
+        waiting.bytes += bytes;
+        self.buffered += bytes;
+        if waiting.bytes >= self.limits.row_group {
+            self.send(dataset)?;
+        }
+        while self.buffered > self.limits.buffered {
+            // Of equally large ones the first, so that the choice does not depend on anything else.
+            let largest = self.datasets.iter().rev().max_by_key(|(_, dataset)| dataset.bytes).map(|(id, _)| *id);
+            self.send(largest.expect("what is buffered is buffered for a dataset"))?;
+        }
+        Ok(())
+    }
+
+    /// Gives what a dataset has gathered to the pool, as one row group.
+    fn send(&mut self, dataset: DatasetId) -> Result<()> {
+        let waiting = self.datasets.entry(dataset).or_default();
+        let batches = std::mem::take(&mut waiting.batches);
+        self.buffered -= std::mem::take(&mut waiting.bytes);
+        if batches.is_empty() {
+            return Ok(());
+        }
+        while self.in_flight.len() >= self.limits.in_flight.max(1) {
+            self.append_oldest()?;
+        }
+        let layout = self.layouts.get(dataset)?;
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let jobs = share_out(columns_of(layout, &batches)?, self.limits.job);
+        drop(batches);
+        let (sender, finished) = channel();
+        self.in_flight.push_back(RowGroup { dataset, rows, jobs: jobs.len(), finished });
+        for (at, job) in jobs.into_iter().enumerate() {
+            let sender = sender.clone();
+            // Nobody listens any more when the lane has failed; its error is the one that counts.
+            (self.spawn)(Box::new(move || drop(sender.send((at, encode(job))))));
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest row group and appends it to its file.
+    fn append_oldest(&mut self) -> Result<()> {
+        let Some(RowGroup { dataset, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
+        let layout = self.layouts.get(dataset)?;
+        let mut parts: Vec<_> = finished.iter().take(jobs).collect();
+        if parts.len() < jobs {
+            return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("dataset", &layout.dataset));
+        }
+        parts.sort_by_key(|(at, _)| *at);
+
+        let state = self.datasets.entry(dataset).or_default();
+        if state.file.is_none() {
+            let path = PathBuf::from(folder(&layout.dataset)).join(format!("part-u{:05}-{:04}.parquet", self.unit, state.files));
+            let writer = SerializedFileWriter::new(self.staging.create(&path)?, layout.file.schema.clone(), layout.file.properties.clone())
+                .map_err(|cause| cannot_write(layout, cause))?;
+            state.file = Some(OpenFile { path, items: 0, writer });
+            state.files += 1;
+        }
+        let file = state.file.as_mut().expect("the file was opened above");
+        let append = || {
+            let mut row_group = file.writer.next_row_group()?;
+            for (_, chunks) in parts {
+                for chunk in chunks? {
+                    chunk.append_to_row_group(&mut row_group)?;
+                }
+            }
+            row_group.close()
+        };
+        append().map_err(|cause| cannot_write(layout, cause))?;
+        file.items += rows;
+        *self.written.items.entry(dataset.0).or_default() += rows;
+        if file.writer.bytes_written() >= self.limits.file {
+            self.close(dataset)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the open file of a dataset, if there is one.
+    fn close(&mut self, dataset: DatasetId) -> Result<()> {
+        let Some(OpenFile { path, items, writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
+            return Ok(());
+        };
+        let layout = self.layouts.get(dataset)?;
+        let bytes = writer.into_inner().map_err(|cause| cannot_write(layout, cause))?.finish()?;
+        self.written.bytes += bytes;
+        self.written.files.push(WrittenFile { path, items, bytes });
+        Ok(())
+    }
+}
+
+impl Writer for ParquetWriter {
+    fn write(&mut self, payload: AnyPayload, _late: &mut Vec<LateReject>) -> Result<()> {
+        let AnyPayload::Parquet(payload) = payload else {
+            return Err(Error::new(Kind::Bug, "a payload of another sink reached the Parquet writer"));
+        };
+        payload.batches.into_iter().try_for_each(|batch| self.add(batch))
+    }
+
+    fn finish(mut self: Box<Self>, _late: &mut Vec<LateReject>) -> Result<Written> {
+        let datasets: Vec<_> = self.datasets.keys().copied().collect();
+        datasets.iter().try_for_each(|dataset| self.send(*dataset))?;
+        while !self.in_flight.is_empty() {
+            self.append_oldest()?;
+        }
+        datasets.iter().try_for_each(|dataset| self.close(*dataset))?;
+        Ok(self.written)
+    }
+}
+
+/// The columns of a row group with fresh writers for their leaves.
+fn columns_of(layout: &Layout, batches: &[RecordBatch]) -> Result<Vec<Column>> {
+    // The number of the row group matters for encryption only, which is not used.
+    let mut writers = layout.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
+    let columns = layout.schema.fields().iter().zip(&layout.forms).enumerate().map(|(at, (field, form))| {
+        let arrays = batches.iter().map(|batch| batch.column(at).clone()).collect();
+        (field.clone(), arrays, writers.by_ref().take(form.leaves()).collect())
+    });
+    Ok(columns.collect())
+}
+
+/// Neighbouring columns, together about `bytes` in memory, for each job. The result in the file does not depend on this.
+fn share_out(columns: Vec<Column>, bytes: usize) -> Vec<Vec<Column>> {
+    let mut jobs: Vec<Vec<Column>> = Vec::new();
+    let mut filled = bytes;
+    for column in columns {
+        if filled >= bytes {
+            jobs.push(Vec::new());
+            filled = 0;
+        }
+        filled += column.1.iter().map(Array::get_array_memory_size).sum::<usize>();
+        jobs.last_mut().expect("the first column opens the first job").push(column);
+    }
+    jobs
+}
+
+/// Encodes and compresses columns; runs in the pool.
+fn encode(columns: Vec<Column>) -> Encoded {
+    let mut chunks = Vec::new();
+    for (field, arrays, mut writers) in columns {
+        for array in arrays {
+            for (leaf, writer) in compute_leaves(&field, &array)?.iter().zip(&mut writers) {
+                writer.write(leaf)?;
+            }
+        }
+        for writer in writers {
+            chunks.push(writer.close()?);
+        }
+    }
+    Ok(chunks)
+}
+
+fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
+    Error::new(Kind::Output, "cannot write the Parquet file").with("dataset", &layout.dataset).caused_by(cause)
+}
+
+/// The entity's name as the name of a folder: what file systems or stores may take amiss is percent-encoded.
+pub(super) fn folder(entity: &str) -> String {
+    let mut name = String::with_capacity(entity.len());
+    for (at, byte) in entity.bytes().enumerate() {
+        match byte {
+            // A name of dots alone would be another folder, one that begins with a dot is hidden.
+            b'.' if at == 0 => name.push_str("%2E"),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' => name.push(char::from(byte)),
+            _ => {
+                name.push('%');
+                name.extend([byte >> 4, byte & 15].map(|half| char::from(b"0123456789ABCDEF"[usize::from(half)])));
+            }
+        }
+    }
+    name
+}

@@ -1,0 +1,236 @@
+use super::*;
+
+const ID: &str = "01768385930622-efd1a093";
+
+/// An export in `root` with two data files of 2 and 1 items, its keys below `prefix`.
+fn export(root: &Path, prefix: &str) -> PathBuf {
+    let folder = root.join("AWSDynamoDB").join(ID);
+    fs::create_dir_all(folder.join("data")).unwrap();
+    let lines = [("bbb.json.gz", 2), ("aaa.json.gz", 1)].map(|(name, items)| {
+        fs::write(folder.join("data").join(name), name).unwrap();
+        let md5 = BASE64.encode(Md5::digest(name));
+        format!(r#"{{"itemCount":{items},"md5Checksum":"{md5}","etag":"x-1","dataFileS3Key":"{prefix}AWSDynamoDB/{ID}/data/{name}"}}"#)
+    });
+    let list = lines.join("\n") + "\n";
+    write_checked(&folder, "manifest-files", &list);
+    let summary = format!(
+        r#"{{"version":"2020-06-30","exportArn":"arn:x","tableArn":null,"s3Prefix":null,"manifestFilesS3Key":"{prefix}AWSDynamoDB/{ID}/manifest-files.json","billedSizeBytes":0,"itemCount":3,"outputFormat":"DYNAMODB_JSON","later":{{}}}}"#
+    );
+    write_checked(&folder, "manifest-summary", &summary);
+    folder
+}
+
+fn write_checked(folder: &Path, stem: &str, text: &str) {
+    fs::write(folder.join(format!("{stem}.json")), text).unwrap();
+    fs::write(folder.join(format!("{stem}.md5")), BASE64.encode(Md5::digest(text))).unwrap();
+}
+
+/// Replaces text in a manifest and makes its checksum right again.
+fn edit(folder: &Path, stem: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(folder.join(format!("{stem}.json"))).unwrap();
+    assert!(text.contains(from), "{text}");
+    write_checked(folder, stem, &text.replace(from, to));
+}
+
+/// The error's text, which names each of `parts`.
+fn refused(path: &Path, parts: &[&str]) {
+    let error = open(path).unwrap_err();
+    assert_eq!(error.kind(), Kind::Input);
+    for part in parts {
+        assert!(error.to_string().contains(part), "expected `{part}` in: {error}");
+    }
+}
+
+#[test]
+fn an_export_is_found_by_folder_summary_parent_and_grandparent() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "some/prefix/");
+    let by_folder = open(&folder).unwrap();
+    let names: Vec<_> = by_folder.files.iter().map(|file| (file.name.as_str(), file.items, file.compressed_bytes)).collect();
+    assert_eq!(names, [("data/bbb.json.gz", Some(2), 11), ("data/aaa.json.gz", Some(1), 11)]);
+    assert_eq!(by_folder.files[0].md5, Some(Md5::digest("bbb.json.gz").into()));
+    assert_eq!((by_folder.items, by_folder.checked, by_folder.compressed_bytes()), (Some(3), true, 22));
+    assert_eq!(by_folder.summary.as_ref().unwrap().export_arn.as_deref(), Some("arn:x"));
+    for path in [folder.join(SUMMARY), temp.path().to_owned(), temp.path().join("AWSDynamoDB")] {
+        assert_eq!(open(&path).unwrap(), by_folder);
+    }
+}
+
+#[test]
+fn a_data_file_that_the_manifest_does_not_name_is_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    fs::write(folder.join("data/stray.json.gz"), "x").unwrap();
+    assert_eq!(open(&folder).unwrap().files.len(), 2);
+}
+
+#[test]
+fn several_exports_in_one_folder_are_named_and_none_is_chosen() {
+    let temp = tempfile::tempdir().unwrap();
+    export(temp.path(), "");
+    fs::create_dir_all(temp.path().join("AWSDynamoDB/01768385930999-00000000/data")).unwrap();
+    refused(temp.path(), &["several exports", ID, "01768385930999-00000000 (unfinished)", "name one"]);
+}
+
+#[test]
+fn an_export_without_summary_is_unfinished() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    fs::remove_file(folder.join(SUMMARY)).unwrap();
+    for path in [&folder, temp.path()] {
+        refused(path, &["unfinished or failed export: no manifest-summary.json", ID]);
+    }
+}
+
+#[test]
+fn a_path_without_an_export_says_what_was_looked_for() {
+    let temp = tempfile::tempdir().unwrap();
+    refused(temp.path(), &["no export in this folder", "manifest-summary.json"]);
+    refused(&temp.path().join("nowhere"), &["no such file or folder", "nowhere"]);
+    fs::write(temp.path().join("notes.txt"), "").unwrap();
+    refused(&temp.path().join("notes.txt"), &["neither an export nor a data file", ".json.gz"]);
+    let folder = export(temp.path(), "");
+    refused(&folder.join("data"), &["data folder of an export", ID]);
+    refused(&folder.join(LIST), &["list of an export's data files", SUMMARY]);
+}
+
+#[test]
+fn only_a_full_export_in_dynamodb_json_is_read() {
+    for (from, to, parts) in [
+        (r#""version":"2020-06-30""#, r#""version":"2023-08-01""#, &["incremental export, not read yet"][..]),
+        (r#""later":{}"#, r#""exportType":"INCREMENTAL_EXPORT""#, &["incremental export, not read yet"]),
+        (r#""later":{}"#, r#""exportType":"PARTIAL""#, &["unknown exportType", "found: PARTIAL"]),
+        (r#""version":"2020-06-30""#, r#""version":"2031-01-01""#, &["unknown version", "expected: 2020-06-30", "found: 2031-01-01"]),
+        ("DYNAMODB_JSON", "ION", &["Amazon Ion, not read yet"]),
+        ("DYNAMODB_JSON", "CSV", &["unknown outputFormat", "found: CSV"]),
+        (r#""itemCount":3"#, r#""itemCount":"many""#, &["summary of the export cannot be understood"]),
+    ] {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = export(temp.path(), "");
+        edit(&folder, "manifest-summary", from, to);
+        refused(&folder, parts);
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-summary", r#""later":{}"#, r#""exportType":"FULL_EXPORT""#);
+    assert_eq!(open(&folder).unwrap().files.len(), 2);
+}
+
+#[test]
+fn a_manifest_that_was_changed_is_refused() {
+    for stem in ["manifest-summary", "manifest-files"] {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = export(temp.path(), "");
+        let path = folder.join(format!("{stem}.json"));
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text + " ").unwrap();
+        refused(&folder, &["not what its checksum says", stem, "expected: md5 ", "found: md5 "]);
+    }
+}
+
+#[test]
+fn a_checksum_may_be_hexadecimal_end_with_a_line_end_have_another_name_or_be_missing() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    let bytes = fs::read(folder.join(SUMMARY)).unwrap();
+    let hexadecimal = Md5::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+    fs::write(folder.join("manifest-summary.md5"), hexadecimal + "\n").unwrap();
+    fs::rename(folder.join("manifest-files.md5"), folder.join("manifest-files.checksum")).unwrap();
+    assert!(open(&folder).unwrap().checked);
+    fs::remove_file(folder.join("manifest-files.checksum")).unwrap();
+    assert!(!open(&folder).unwrap().checked);
+    fs::write(folder.join("manifest-summary.md5"), "no checksum").unwrap();
+    refused(&folder, &["holds no MD5"]);
+}
+
+#[test]
+fn every_missing_data_file_is_counted_and_the_first_are_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "pre/");
+    fs::remove_dir_all(folder.join("data")).unwrap();
+    let key = format!("missing: pre/AWSDynamoDB/{ID}/data/aaa.json.gz (looked for ");
+    refused(&folder, &["2 of 2 data files are missing", &key, "bbb.json.gz"]);
+
+    let lines: Vec<_> = (0..8).map(|n| format!(r#"{{"itemCount":0,"dataFileS3Key":"data/{n}.json.gz"}}"#)).collect();
+    write_checked(&folder, "manifest-files", &lines.join("\n"));
+    refused(&folder, &["8 of 8 data files are missing", "data/4.json.gz", "and 3 more"]);
+}
+
+#[test]
+fn counts_of_list_and_summary_must_agree() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-summary", r#""itemCount":3"#, r#""itemCount":4"#);
+    refused(&folder, &["another number of items", "expected: 4 items", "found: 3 items in 2 data files"]);
+}
+
+#[test]
+fn a_data_file_that_is_listed_twice_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-files", "bbb.json.gz", "aaa.json.gz");
+    refused(&folder, &["names a data file twice", "line: 2"]);
+}
+
+#[test]
+fn a_broken_line_of_the_list_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-files", r#"{"itemCount":1,"#, r#"{"itemCount":-1,"#);
+    refused(&folder, &["cannot be understood", "line: 2"]);
+}
+
+#[test]
+fn a_key_is_rebased_to_the_copy() {
+    for (key, expected) in [
+        ("AWSDynamoDB/0123-abc/data/x.json.gz", Some("data/x.json.gz")),
+        ("a/AWSDynamoDB/b/AWSDynamoDB/0123-abc/data/x.json.gz", Some("data/x.json.gz")),
+        ("/a//AWSDynamoDB/0123-abc//data/x.json.gz", Some("data/x.json.gz")),
+        ("elsewhere/data/x.json.gz", Some("data/x.json.gz")),
+        ("data/x.json.gz", Some("data/x.json.gz")),
+        ("x.json.gz", Some("x.json.gz")),
+        ("AWSDynamoDB/0123-abc/data/../../x", None),
+        ("..", None),
+        ("data/..\\x", None),
+        ("", None),
+        ("/", None),
+    ] {
+        assert_eq!(rebase(key).as_deref(), expected, "{key}");
+    }
+}
+
+#[test]
+fn a_key_that_leads_out_of_the_export_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-files", "data/aaa.json.gz", "data/../../../aaa.json.gz");
+    refused(&folder, &["leads out of the export", "line: 2"]);
+}
+
+#[test]
+fn data_files_can_be_named_one_by_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = ["b.json.gz", "a.jsonl"].iter().map(|name| temp.path().join(name)).collect();
+    for path in &paths {
+        fs::write(path, "x").unwrap();
+    }
+    let export = open_all(&paths).unwrap();
+    assert_eq!(export.files.iter().map(|file| &file.path).collect::<Vec<_>>(), paths.iter().collect::<Vec<_>>());
+    assert_eq!((export.items, export.summary, export.checked), (None, None, false));
+    assert_eq!(open(&paths[0]).unwrap().files.len(), 1);
+
+    let twice = [paths[0].clone(), temp.path().join("./b.json.gz")];
+    assert!(open_all(&twice).unwrap_err().message().contains("named twice"));
+}
+
+#[test]
+fn an_export_is_named_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = self::export(temp.path(), "");
+    let bare = temp.path().join("a.json");
+    fs::write(&bare, "x").unwrap();
+    for export in [folder.clone(), folder.join(SUMMARY)] {
+        assert!(open_all(&[bare.clone(), export]).unwrap_err().message().contains("one export or data files only"));
+    }
+    assert!(open_all(&[]).unwrap_err().message().contains("no export"));
+}
