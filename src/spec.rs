@@ -87,7 +87,6 @@ pub(crate) struct EntitySpec<'n> {
 /// The way out of an entity, its own or one `[[entity.NAME.emit]]`.
 #[derive(Debug)]
 pub(crate) struct OutputSpec<'n> {
-    pub(crate) span: Span,
     pub(crate) entity: Option<Word<'n>>,
     pub(crate) when: Option<Node<'n>>,
     pub(crate) steps: Vec<Node<'n>>,
@@ -310,7 +309,6 @@ impl<'n> OutputSpec<'n> {
             }
         }
         Self {
-            span: fields.span(),
             entity: None,
             when: fields.optional("when"),
             steps: fields.optional("steps").and_then(|node| node.array("`steps`", diagnostics)).unwrap_or_default(),

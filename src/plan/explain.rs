@@ -160,3 +160,49 @@ impl fmt::Display for Templates<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+
+    #[test]
+    fn a_plan_is_told_in_words() {
+        let plan = Plan::from_toml(include_str!("../../pipelines/docs-split-comments.toml")).unwrap();
+        assert_eq!(
+            plan.explain(),
+            r##"source: key PK, SK; type attribute EntityType
+attributes aws:rep:* of old global tables are dropped
+
+table docs: key EntityRef (S), Detail (S); type attribute EntityType
+  index recent: key GSI1PK (S), GSI1SK (S)
+
+table comments: key DocRef (S), Detail (S); type attribute EntityType
+
+entity Workspace
+  matches PK = "WS#{ws}", SK = "META"
+  goes to table docs, as Workspace
+    key EntityRef = "WS#{ws}", Detail = "META"
+    index recent: not in it
+    loses index keys GSI1PK, GSI1SK
+    type EntityType = Workspace
+
+entity Document, also written Doc, document
+  matches PK = "WS#{ws}", SK = "DOC#{doc}"
+  goes to table docs, as Document
+    key EntityRef = "WS#{ws}", Detail = "DOC#{doc | pad(10)}"
+    index recent: GSI1PK = "WS#{ws}", GSI1SK = "{updatedAt}", left out where a part is missing
+    type EntityType = Document
+
+entity Comment, also written COMMENT
+  matches PK = "WS#{ws}", SK = "DOC#{doc}#CMT#{cmt}"
+  goes to table comments, as Comment
+    1. drop GSI1PK, GSI1SK
+    key DocRef = "WS#{ws}#DOC#{doc | pad(10)}", Detail = "CMT#{createdAt}#{cmt}"
+    type EntityType = Comment
+
+unclassified items: rejected
+4 examples
+"##
+        );
+    }
+}

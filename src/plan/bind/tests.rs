@@ -1,5 +1,6 @@
 //! Mistakes in whole pipeline files, and what a right one is bound to.
 
+use crate::exec::check_examples;
 use crate::expr::{Condition, Template};
 use crate::model::{DatasetId, KeyType, SourceId, TableId};
 use crate::plan::{Expected, Plan, Unclassified};
@@ -219,4 +220,29 @@ fn unclassified_items_have_a_policy() {
     one(&format!("{DOCUMENT}[unclassified]\npolicy = \"keep\"\n[entity.Unclassified]\n"), "an entity has this name");
     let found = mistakes("version = 1\n[source]\nkey = { partition = \"PK\" }\n");
     assert!(found.len() == 1 && found[0].contains("the pipeline has no entity"), "{found:?}");
+}
+
+/// Every pipeline file of the repository, by its name.
+const PIPELINES: [(&str, &str); 6] = [
+    ("docs-split-comments", include_str!("../../../pipelines/docs-split-comments.toml")),
+    ("docs-backfill-type", include_str!("../../../pipelines/docs-backfill-type.toml")),
+    ("docs-sparse-feed", include_str!("../../../pipelines/docs-sparse-feed.toml")),
+    ("workspaces-shard-hot", include_str!("../../../pipelines/workspaces-shard-hot.toml")),
+    ("sql-to-one-table", include_str!("../../../pipelines/sql-to-one-table.toml")),
+    ("warehouse", include_str!("../../../pipelines/warehouse.toml")),
+];
+
+#[test]
+fn every_pipeline_of_the_repository_binds_and_its_examples_hold() {
+    let mut wrong = Vec::new();
+    for (name, text) in PIPELINES {
+        match Plan::from_toml(text) {
+            Err(diagnostics) => wrong.push(diagnostics.render(name, text)),
+            Ok(plan) => {
+                wrong.extend(check_examples(&plan).into_iter().map(|failure| format!("{name}: {}: {}", failure.name, failure.message)));
+                assert!(plan.examples.len() >= 3, "{name} has too few examples");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
