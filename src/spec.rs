@@ -360,15 +360,15 @@ impl<'n> ExampleSpec<'n> {
         fields.finish(diagnostics);
         let outcome = match (gives, rejects, dropped) {
             (Some(gives), None, None) => {
-                let given = gives.array("`gives`", diagnostics)?;
-                if given.is_empty() {
+                let items = gives.array("`gives`", diagnostics)?;
+                if items.is_empty() {
                     diagnostics.error_with_help(
                         gives.span(),
                         "`gives` names no item",
                         "an item that is dropped is written `dropped = true`",
                     );
                 }
-                OutcomeSpec::Gives(given.into_iter().filter_map(|node| GivenSpec::read(node, diagnostics)).collect())
+                OutcomeSpec::Gives(items.into_iter().filter_map(|node| GivenSpec::read(node, diagnostics)).collect())
             }
             (None, Some(rejects), None) => OutcomeSpec::Rejects(word(rejects, "`rejects`", diagnostics)?.text),
             (None, None, Some(dropped)) => {

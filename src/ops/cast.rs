@@ -6,7 +6,7 @@
 //!
 //! | cast | from | to |
 //! |---|---|---|
-//! | `number` | S with a decimal number | N, in the spelling that DynamoDB stores |
+//! | `number` | S with a decimal number | N, in the spelling that `DynamoDB` stores |
 //! | `string` | N, BOOL | S: the number in that spelling; `true`, `false` |
 //! | `bool` | S `true` or `false` | BOOL |
 //! | `parse_json` | S with plain JSON | M, L, S, N, BOOL or NULL; numbers stay exact |
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn json() {
         cast("parse_json", r#"{ S = '{"a":[1.50,null]}' }"#, r#"{ M = { a = { L = [{ N = "1.5" }, { NULL = true }] } } }"#);
-        cast("parse_json", r#"{ S = '{' }"#, "it is not JSON: expected a name in quotes at byte 1");
+        cast("parse_json", r"{ S = '{' }", "it is not JSON: expected a name in quotes at byte 1");
         cast("parse_json", r#"{ SS = ["a"] }"#, "it is SS, expected S");
         cast("to_json", r#"{ M = { a = { L = [{ N = "1.50" }, { NULL = true }] } } }"#, r#"{ S = '{"a":[1.5,null]}' }"#);
         cast("to_json", r#"{ M = { a = { SS = ["x"] } } }"#, "JSON has no form for sets");

@@ -1,13 +1,13 @@
 //! Plain JSON text and the values it stands for, as `cast` needs them. Numbers never become floats.
 //!
-//! Not DynamoDB JSON: here `{"a":1}` is a map with a number.
+//! Not `DynamoDB` JSON: here `{"a":1}` is a map with a number.
 
 use bumpalo::collections::{String as ArenaString, Vec as ArenaVec};
 
 use crate::model::number::{Decimal, is_plain};
 use crate::model::{Arena, Attribute, Value};
 
-/// The deepest nesting DynamoDB takes (AWS, "Quotas": 32 levels), which bounds the recursion too.
+/// The deepest nesting `DynamoDB` takes (AWS, "Quotas": 32 levels), which bounds the recursion too.
 const LEVELS: usize = 32;
 
 /// Reads the whole of `text` as one JSON value: object → M, array → L, string → S, number → N, true and false → BOOL, null → NULL.
@@ -32,7 +32,7 @@ pub(super) fn write<'a>(value: &Value<'_>, arena: &'a Arena) -> Option<&'a str> 
 /// A number in the spelling that the service stores.
 ///
 /// # Errors
-/// Why DynamoDB would not take it.
+/// Why `DynamoDB` would not take it.
 pub(super) fn number<'a>(text: &'a str, arena: &'a Arena) -> Result<&'a str, String> {
     let decimal = Decimal::parse(text).ok_or("it is not a decimal number")?;
     decimal.check().map_err(|error| error.to_string())?;

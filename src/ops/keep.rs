@@ -44,14 +44,13 @@ pub(super) fn bind(node: Node<'_>, _captures: &[String], diagnostics: &mut Diagn
             return None;
         }
         let ways: Vec<_> = path.rest().iter().collect();
-        let kept = match tree.iter().position(|(name, _)| **name == *path.top()) {
-            Some(known) => tree[known].1.add(&ways),
-            None => {
-                tree.push((path.top().into(), Kept::only(&ways)));
-                true
-            }
+        let added = if let Some((_, kept)) = tree.iter_mut().find(|(name, _)| **name == *path.top()) {
+            kept.add(&ways)
+        } else {
+            tree.push((path.top().into(), Kept::only(&ways)));
+            true
         };
-        if !kept {
+        if !added {
             diagnostics.error(node.span(), format!("`{path}` takes a list for what another path takes for a map"));
             return None;
         }
@@ -72,22 +71,8 @@ impl Kept {
     /// Adds a path; false where one takes a list and the other a map. As deep as the path is long, which is limited.
     fn add(&mut self, rest: &[&Segment]) -> bool {
         match (self, rest.split_first()) {
-            (Kept::Names(names), Some((Segment::Name(name), rest))) => match names.iter_mut().find(|(known, _)| known == name) {
-                Some((_, kept)) => kept.add(rest),
-                None => {
-                    names.push((name.clone(), Kept::only(rest)));
-                    true
-                }
-            },
-            (Kept::Positions(positions), Some((Segment::Index(position), rest))) => {
-                match positions.iter_mut().find(|(known, _)| known == position) {
-                    Some((_, kept)) => kept.add(rest),
-                    None => {
-                        positions.push((*position, Kept::only(rest)));
-                        true
-                    }
-                }
-            }
+            (Kept::Names(names), Some((Segment::Name(name), rest))) => add_to(names, name, rest),
+            (Kept::Positions(positions), Some((Segment::Index(position), rest))) => add_to(positions, position, rest),
             _ => false,
         }
     }
@@ -121,6 +106,15 @@ impl Kept {
             _ => None,
         }
     }
+}
+
+/// Adds a path below `key`, see [`Kept::add`].
+fn add_to<K: Clone + PartialEq>(known: &mut Vec<(K, Kept)>, key: &K, rest: &[&Segment]) -> bool {
+    if let Some((_, kept)) = known.iter_mut().find(|(other, _)| other == key) {
+        return kept.add(rest);
+    }
+    known.push((key.clone(), Kept::only(rest)));
+    true
 }
 
 impl Keep {
@@ -170,6 +164,6 @@ mod tests {
     fn mistakes_are_found_by_check() {
         mistakes(r#"{ keep = ["a.b", "a"] }"#, "`a.b` is a part of `a`");
         mistakes(r#"{ keep = ["a.b", "a[0]"] }"#, "`a[0]` takes a list");
-        mistakes(r#"{ keep = [1] }"#, "`keep` must be a string, found an integer");
+        mistakes(r"{ keep = [1] }", "`keep` must be a string, found an integer");
     }
 }

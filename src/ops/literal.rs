@@ -2,7 +2,7 @@
 //!
 //! It is checked when it is read, so that a value that the service would refuse is found by `check`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -156,7 +156,9 @@ pub(super) fn write_text(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            control if control < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(control))),
+            control if control < ' ' => {
+                write!(out, "\\u{:04x}", u32::from(control)).expect("writing to a string cannot fail");
+            }
             other => out.push(other),
         }
     }
@@ -185,13 +187,11 @@ fn read_value(node: Node<'_>, what: &str, level: usize, diagnostics: &mut Diagno
         Type::N => Some(Literal::N(number(node, what, diagnostics)?)),
         Type::B => Some(Literal::B(binary(node, what, diagnostics)?)),
         Type::Bool => Some(Literal::Bool(node.boolean(what, diagnostics)?)),
-        Type::Null => match node.boolean(what, diagnostics)? {
-            true => Some(Literal::Null),
-            false => {
-                diagnostics.error_with_help(node.span(), "`NULL = false` is no value", "the null value is written { NULL = true }");
-                None
-            }
-        },
+        Type::Null if node.boolean(what, diagnostics)? => Some(Literal::Null),
+        Type::Null => {
+            diagnostics.error_with_help(node.span(), "`NULL = false` is no value", "the null value is written { NULL = true }");
+            None
+        }
         Type::M => Some(Literal::M(read_entries(node, what, level + 1, diagnostics)?)),
         Type::L => {
             let elements = node.array(what, diagnostics)?;

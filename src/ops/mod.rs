@@ -64,11 +64,10 @@ fn bind_step(node: Node<'_>, captures: &[String], diagnostics: &mut Diagnostics)
         );
         return None;
     };
-    match STEPS.iter().find(|(name, _)| *name == named.name) {
-        Some((_, bind)) => bind(named.value, captures, diagnostics),
-        None => {
-            unknown("step", named.name, &named.name_span, STEPS.map(|(name, _)| name), diagnostics);
-            None
-        }
+    if let Some((_, bind)) = STEPS.iter().find(|(name, _)| *name == named.name) {
+        bind(named.value, captures, diagnostics)
+    } else {
+        unknown("step", named.name, &named.name_span, STEPS.map(|(name, _)| name), diagnostics);
+        None
     }
 }

@@ -102,7 +102,7 @@ mod tests {
     fn mistakes_are_found_by_check() {
         mistakes(r#"{ rename = { a = "b", c = "b" } }"#, "two values would go to `b`");
         mistakes(r#"{ rename = { a = "a" } }"#, "`a` would go to itself");
-        mistakes(r#"{ rename = { a = 1 } }"#, "the target of `a` must be a string, found an integer");
+        mistakes(r"{ rename = { a = 1 } }", "the target of `a` must be a string, found an integer");
         mistakes(r#"{ rename = { owner.id = "ownerId" } }"#, "write a nested path in quotes: \"owner.id\"");
         mistakes(r"{ rename = {} }", "`rename` names nothing");
     }

@@ -7,7 +7,7 @@
 //! ]
 //! ```
 //!
-//! A string is a template and gives a string; any other value is written the way DynamoDB types it. `set`
+//! A string is a template and gives a string; any other value is written the way `DynamoDB` types it. `set`
 //! writes over what is there; `default` writes only where nothing is (the null value is something). Attributes
 //! are set in the order of the file, so a template sees those before it. Rejects: `set-missing` and `default-missing`
 //! where a part of a template is not there, `set-path` and `default-path` where the place cannot be made, and the

@@ -170,7 +170,7 @@ mod tests {
         let plan = Plan::from_toml(include_str!("../../pipelines/docs-split-comments.toml")).unwrap();
         assert_eq!(
             plan.explain(),
-            r##"source: key PK, SK; type attribute EntityType
+            r#"source: key PK, SK; type attribute EntityType
 attributes aws:rep:* of old global tables are dropped
 
 table docs: key EntityRef (S), Detail (S); type attribute EntityType
@@ -202,7 +202,7 @@ entity Comment, also written COMMENT
 
 unclassified items: rejected
 4 examples
-"##
+"#
         );
     }
 }

@@ -157,7 +157,7 @@ pub enum Unclassified {
     Fail,
 }
 
-/// An example in the pipeline file: DynamoDB JSON in, DynamoDB JSON or a reject out.
+/// An example in the pipeline file: `DynamoDB` JSON in, `DynamoDB` JSON or a reject out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// Its name, or `example N`.
@@ -166,7 +166,7 @@ pub struct Example {
     pub span: crate::error::Span,
     /// The source it pretends to come from.
     pub source: SourceId,
-    /// The item, as one line of DynamoDB JSON (`{"Item":{…}}`).
+    /// The item, as one line of `DynamoDB` JSON (`{"Item":{…}}`).
     pub input: String,
     /// What must come out.
     pub expected: Expected,

@@ -51,7 +51,7 @@ impl<'n> Binder<'_, 'n> {
         Some(Example { name, span: spec.span.clone(), source: source?, input: input?, expected: expected? })
     }
 
-    /// An item as DynamoDB JSON on one line, from a table of typed values or from a string that holds the JSON.
+    /// An item as `DynamoDB` JSON on one line, from a table of typed values or from a string that holds the JSON.
     fn item(&mut self, node: Node<'n>, what: &str) -> Option<String> {
         if node.is_table() {
             let attributes = Literal::read_attributes(node, what, self.diagnostics)?;

@@ -246,3 +246,20 @@ fn every_pipeline_of_the_repository_binds_and_its_examples_hold() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_file_with_any_line_missing_or_cut_is_bound_or_refused_and_never_panics() {
+    for (name, text) in PIPELINES {
+        let lines: Vec<_> = text.lines().collect();
+        for at in 0..lines.len() {
+            for half in [0, lines[at].len() / 2] {
+                let cut = lines[at].get(..half).unwrap_or_default();
+                let file: Vec<_> = lines[..at].iter().copied().chain([cut]).chain(lines[at + 1..].iter().copied()).collect();
+                let file = file.join("\n");
+                if let Err(diagnostics) = Plan::from_toml(&file) {
+                    assert!(diagnostics.render(name, &file).contains(": error: "));
+                }
+            }
+        }
+    }
+}
