@@ -1,3 +1,8 @@
-//! Integration tests.
+//! Integration tests: the real program, real servers, real readers.
 
+mod broken;
+mod layers;
+mod order;
+mod program;
+mod rejects;
 mod samples;
