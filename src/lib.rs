@@ -3,6 +3,8 @@
 
 pub mod codec;
 pub mod document;
+#[cfg(feature = "dynamodb")]
+pub mod aws;
 pub mod error;
 pub mod expr;
 pub mod limits;
