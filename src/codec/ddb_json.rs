@@ -11,7 +11,7 @@ mod tests;
 pub use encode::{write_item, write_string, write_value};
 
 use crate::codec::ddb_json::cursor::{Cursor, Refused};
-use crate::error::{Reason, Stage};
+use crate::error::Reason;
 use crate::model::{Arena, Item, Place};
 
 /// Levels of values that the decoder follows; a value of an item is on level 1. `DynamoDB` allows 32, which
@@ -39,7 +39,7 @@ pub fn decode_line<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, R
         Some(rest) if rest.starts_with('{') => usual(line, arena),
         _ => members(&mut Cursor::new(line, 0, arena), Raw::Allowed),
     };
-    result.map_err(|reason| *reason)
+    result.map_err(Refused::into_reason)
 }
 
 /// A line that starts `{"Item":{`, as nearly all do.
@@ -67,7 +67,7 @@ enum Raw {
 /// Any other line, from its start.
 fn members<'a>(cursor: &mut Cursor<'a>, raw: Raw) -> Result<Decoded<'a>, Refused> {
     if let Some((rule, message)) = cursor.foreign() {
-        return Err(Box::new(Reason::new(Stage::Decode, rule, message)));
+        return Err(Refused::new(rule, message));
     }
     cursor.expect(b'{', &Place::Item, r#"`{"Item":{…}}`"#)?;
     if cursor.eat(b'}') {

@@ -11,7 +11,17 @@ use crate::error::{Reason, Stage};
 use crate::model::{Arena, Attribute, Place, Type, Value};
 
 /// A reason on its way up. Boxed, so that the results of the hot path stay small.
-pub(super) type Refused = Box<Reason>;
+pub(super) struct Refused(Box<Reason>);
+
+impl Refused {
+    pub(super) fn new(rule: &'static str, message: String) -> Self {
+        Self(Box::new(Reason::new(Stage::Decode, rule, message)))
+    }
+
+    pub(super) fn into_reason(self) -> Reason {
+        *self.0
+    }
+}
 
 /// Reads one line from left to right.
 pub(super) struct Cursor<'a> {
@@ -295,13 +305,11 @@ impl<'a> Cursor<'a> {
     /// Base64 as bytes in the arena; `start` is where its text stands in the line.
     fn binary(&self, text: &str, start: usize, place: &Place<'_>) -> Result<&'a [u8], Refused> {
         let room = self.arena.alloc_slice_fill_copy(text.len().div_ceil(4) * 3, 0_u8);
-        match STANDARD.decode_slice(text, room) {
-            Ok(length) => Ok(&room[..length]),
-            Err(_) => {
-                let message = "the text of a binary is no base64; expected the standard alphabet (A-Z a-z 0-9 + /) with padding";
-                Err(refusal(start, "base64", place, message))
-            }
-        }
+        let Ok(length) = STANDARD.decode_slice(text, room) else {
+            let message = "the text of a binary is no base64; expected the standard alphabet (A-Z a-z 0-9 + /) with padding";
+            return Err(refusal(start, "base64", place, message));
+        };
+        Ok(&room[..length])
     }
 
     /// Steps over one JSON value of any kind, without recursion. It belongs to no item, so that its inner order is not checked.
@@ -310,7 +318,6 @@ impl<'a> Cursor<'a> {
         loop {
             self.skip_blanks();
             match self.peek() {
-                None => return Err(self.unexpected(&Place::Item, "a JSON value")),
                 Some(b'"') => {
                     self.at += 1;
                     self.string(&Place::Item)?;
@@ -332,7 +339,7 @@ impl<'a> Cursor<'a> {
                     let word = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
                     self.at += self.rest().iter().take_while(word).count();
                 }
-                Some(_) => return Err(self.unexpected(&Place::Item, "a JSON value")),
+                _ => return Err(self.unexpected(&Place::Item, "a JSON value")),
             }
             if open == 0 {
                 return Ok(());
@@ -403,7 +410,7 @@ pub(super) fn refusal(at: usize, rule: &'static str, place: &Place<'_>, message:
         Place::Item => format!("column {}: {message}", at + 1),
         inside => format!("column {}, attribute {}: {message}", at + 1, short(&inside.to_string())),
     };
-    Box::new(Reason::new(Stage::Decode, rule, message))
+    Refused::new(rule, message)
 }
 
 /// The text, or its start where it is too long for a message.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::error::Stage;
 use crate::model::Value;
 
 /// The rule and message of a refused line.
