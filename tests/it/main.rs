@@ -1,1 +1,4 @@
 //! Integration tests.
+
+mod batch_write;
+mod support;

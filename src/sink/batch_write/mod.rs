@@ -41,7 +41,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests: 16, memory: 64 << 20, patience: Duration::from_secs(60) }
+        Self { requests: 16, memory: 64 << 20, patience: Duration::from_mins(1) }
     }
 }
 
