@@ -262,7 +262,7 @@ impl<'a> Routed<'a> {
 
 /// The lines of a chunk that hold something, each as text or, where it is not UTF-8, as bytes. What a rejects file holds is
 /// unwrapped.
-fn lines<'a>(chunk: &'a Chunk, arena: &'a Arena) -> impl Iterator<Item = (Origin, Result<&'a str, &'a [u8]>)> {
+pub(crate) fn lines<'a>(chunk: &'a Chunk, arena: &'a Arena) -> impl Iterator<Item = (Origin, Result<&'a str, &'a [u8]>)> {
     // One check of the whole chunk is several times quicker than one for each line.
     let text = simdutf8::basic::from_utf8(&chunk.bytes).ok();
     let mut start = 0;

@@ -1,8 +1,10 @@
 //! Integration tests: the real program, real servers, real readers.
 
+mod batch_write;
 mod broken;
 mod layers;
 mod order;
 mod program;
 mod rejects;
 mod samples;
+mod support;
