@@ -73,23 +73,12 @@ pub fn inspect(paths: &[PathBuf], options: &Options, jobs: usize, limit: Option<
         whole.merge(part);
         Ok(())
     })?;
-    for (found, (_, file)) in counts.iter().zip(&files) {
-        if limit.is_none()
-            && let Some(expected) = file.items.filter(|expected| expected != found)
-        {
-            return Err(wrong_count(file, expected, *found));
+    if limit.is_none() {
+        for (found, (_, file)) in counts.iter().zip(&files) {
+            file.expect_items(*found)?;
         }
     }
     observer.event(Event::Finished(Pass::Inspect));
     let files = export.files.iter().map(|file| file.name.clone()).collect();
     Ok(Inspection { report: whole.report(), unreadable, first_unreadable, files })
-}
-
-/// A file with more or fewer items than its manifest says.
-pub(crate) fn wrong_count(file: &manifest::DataFile, expected: u64, found: u64) -> Error {
-    Error::new(Kind::Input, "a data file holds another number of items than the manifest says")
-        .with("file", file.path.display())
-        .with("expected", format!("{expected} items"))
-        .with("found", format!("{found} items"))
-        .with("hint", "the file was cut, changed or mixed up after the export; copy the export again")
 }

@@ -32,7 +32,6 @@ pub struct ChunkReader {
     id: FileId,
     name: String,
     path: PathBuf,
-    expected_items: Option<u64>,
     chunk_bytes: usize,
     max_line_bytes: usize,
     input: Input,
@@ -103,7 +102,6 @@ impl ChunkReader {
             id,
             name: name.clone(),
             path: path.clone(),
-            expected_items: *items,
             chunk_bytes: chunk_bytes.max(1),
             max_line_bytes: MAX_LINE_BYTES,
             input,
@@ -225,22 +223,6 @@ impl ChunkReader {
     #[must_use]
     pub fn compressed_read(&self) -> u64 {
         self.input.before + self.input.end as u64
-    }
-
-    /// Compares the number of items found, that is of lines that are not empty, unreadable ones too, with the manifest's.
-    ///
-    /// # Errors
-    /// Kind `Input`, when the manifest says another number.
-    pub fn expect_items(&self, found: u64) -> Result<()> {
-        match self.expected_items {
-            Some(expected) if expected != found => {
-                Err(Error::new(Kind::Input, "the data file has another number of items than the manifest says")
-                    .with("file", &self.name)
-                    .with("expected", format_args!("{expected} items"))
-                    .with("found", format_args!("{found} items")))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -452,15 +434,6 @@ mod tests {
         let error = reader.next().unwrap_err();
         assert!(error.to_string().contains("expected: md5 AAAAAAAAAAAAAAAAAAAAAA=="), "{error}");
         assert!(reader.next().unwrap().is_none(), "an error is given once");
-    }
-
-    #[test]
-    fn another_number_of_items_than_the_manifest_says_is_an_error() {
-        let (_temp, file) = file(b"a\n\nb\n");
-        let reader = ChunkReader::open(&file, FileId(0), 100).unwrap();
-        reader.expect_items(2).unwrap();
-        let error = reader.expect_items(1).unwrap_err().to_string();
-        assert!(error.contains("file: data/x.json\n  expected: 2 items\n  found: 1 items"), "{error}");
     }
 
     #[test]
