@@ -1,17 +1,91 @@
-//! dynamorph.
-#![allow(dead_code)]
+//! Remodels `DynamoDB` tables offline: export, transform, import.
+//!
+//! dynamorph reads `DynamoDB`'s exports to S3, tells the entities of a single-table design apart, carries every item to its new
+//! keys and tables, and writes Parquet, files for `DynamoDB`'s imports, or live puts. The promise behind everything else:
+//! nothing is lost and nothing is guessed. Every item read is written, dropped by a rule that the user wrote, or rejected with
+//! file, line, key and reason; and the sums are checked.
+//!
+//! # The way of an item
+//!
+//! ```text
+//!  pipeline file --document, spec--> names with places --bind--> Plan --open--> Job --run--> Summary
+//!                                          |
+//!                                     Diagnostics
+//!
+//!  DataFile --gunzip, cut--> Chunk --decode, claim--> Batch --steps, keys, limits--> Outgoing --encode--> Payload --write--> Written
+//!            reader threads    |                rayon pool, pure functions                           |    one thread a sink
+//!                           bounded                                                               bounded
+//!                                        Reject ---------------------------------------------------> rejects file
+//! ```
+//!
+//! A job walks over its files twice: the survey looks at every item before the first is written (keys that collide, what the
+//! values of a dataset look like), the write pass carries them to the sinks, unit by unit. Nothing has its final name before the
+//! whole run has been written and its ledger balances.
+//!
+//! # Layers
+//!
+//! The modules are declared in the order of reading; a module names only those before it. `tests/it/layers.rs` checks it.
+//!
+//! - An item lives inside one worker call: [`model::Item`] borrows from its chunk and from the worker's arena.
+//! - `ops`, `codec`, `expr`, `plan` do no IO. Only `exec` starts threads. Only `aws` and `sink::batch_write` are asynchronous.
+//! - Three ways to fail, three types: [`error::Diagnostics`] for the pipeline file, [`error::Reject`] for an item, which is data,
+//!   and [`error::Error`] for what ends a run.
+//! - The order of output depends on the files alone, never on timing or the number of workers.
+//!
+//! # Use
+//!
+//! ```
+//! let plan = dynamorph::Plan::from_toml(r##"
+//! version = 1
+//! [source]
+//! key  = { partition = "PK", sort = "SK" }
+//! type = "EntityType"
+//! [table.comments]
+//! key  = { partition = "DocRef", sort = "Detail" }
+//! type = "EntityType"
+//! [entity.Comment]
+//! match = { PK = "WS#{ws}", SK = "DOC#{doc}#CMT#{cmt}" }
+//! to    = "comments"
+//! key   = { DocRef = "DOC#{doc}", Detail = "CMT#{cmt}" }
+//! "##).map_err(|mistakes| mistakes.to_string())?;
+//! assert_eq!(plan.entities()[0].name, "Comment");
+//! assert!(dynamorph::check_examples(&plan).is_empty());
+//! # Ok::<(), String>(())
+//! ```
+
+pub mod model;
+
+pub mod error;
+
+pub mod document;
+
+#[cfg(feature = "dynamodb")]
+pub mod aws;
+
+pub mod store;
+
+pub mod limits;
 
 pub mod codec;
-pub mod document;
-pub mod error;
-pub mod expr;
-pub mod limits;
-pub mod model;
-pub mod ops;
-pub mod plan;
-pub mod proof;
+
 pub mod shape;
-pub mod sink;
+
+pub mod expr;
+
+pub mod ops;
+
 pub mod source;
+
+pub mod sink;
+
 mod spec;
-pub mod store;
+
+pub mod plan;
+
+pub mod proof;
+
+mod exec;
+
+pub use exec::{Destination, ExampleFailure, Input, Job, Options, Summary, check_examples, event};
+pub use exec::ledger::Counts;
+pub use plan::Plan;

@@ -108,7 +108,9 @@ impl ValueShape {
             Value::L(_) | Value::M(_) if level >= LEVELS => {}
             Value::L(elements) => {
                 let shape = self.elements.get_or_insert_default();
-                elements.iter().for_each(|element| shape.observe(element, level + 1));
+                for element in elements {
+                    shape.observe(element, level + 1);
+                }
             }
             Value::M(fields) => {
                 let shape = self.map.get_or_insert_default();
@@ -370,7 +372,9 @@ impl Fields {
     fn fold(&mut self) -> &mut ValueShape {
         if let Fields::Named(names) = self {
             let mut values = Box::<ValueShape>::default();
-            names.values().for_each(|field| values.merge(field));
+            for field in names.values() {
+                values.merge(field);
+            }
             *self = Fields::Dynamic(values);
         }
         match self {
@@ -419,7 +423,9 @@ mod tests {
 
     fn numbers_of(texts: &[&str]) -> Numbers {
         let mut numbers = Numbers::default();
-        texts.iter().for_each(|text| numbers.add(text));
+        for text in texts {
+            numbers.add(text);
+        }
         numbers
     }
 

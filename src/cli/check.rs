@@ -11,7 +11,7 @@ use crate::cli::{DONE, Failure, Mistake, print};
 
 pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
-    let [entities, tables, examples] = [plan.entity_names().count(), plan.table_names().count(), plan.example_count()];
+    let [entities, tables, examples] = [plan.entities().len(), plan.targets().tables.len(), plan.examples().len()];
     match args.output {
         Output::Json => print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples}))),
         Output::Text => {

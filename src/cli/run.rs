@@ -46,7 +46,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
 fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
-    let named = plan.source_names().next().is_some();
+    let named = plan.sources().iter().any(|source| source.name.is_some());
     let (source, path) = match text.split_once('=').filter(|_| named) {
         Some((name, path)) => (Some(name.to_owned()), path),
         None => (None, text),
@@ -63,11 +63,11 @@ fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(aws::Config {
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(aws::Options {
             endpoint_url: command.endpoint_url.clone(),
             region: command.region.clone(),
             profile: command.profile.clone(),
-            ..aws::Config::default()
+            ..aws::Options::default()
         })),
         Some((_, dir)) if dir.starts_with("s3://") => {
             Err(Error::new(Kind::Usage, "sinks in S3 are not written yet").with("found", text).with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…"))

@@ -53,7 +53,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(crate::aws::Config),
+    DynamoDb(crate::aws::Options),
 }
 
 /// What a run may be told.
@@ -515,10 +515,10 @@ fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<B
                     Box::new(crate::sink::parquet::ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
                 }
                 Destination::Import(dir) => {
-                    Box::new(crate::sink::import_files::ImportSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    Box::new(crate::sink::import_files::ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 Destination::Batch(dir) => {
-                    Box::new(crate::sink::batch_files::BatchSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    Box::new(crate::sink::batch_files::BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
                 Destination::DynamoDb(config) => {

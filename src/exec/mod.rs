@@ -6,7 +6,6 @@
 
 pub mod event;
 mod examples;
-pub mod inspect;
 mod job;
 pub mod ledger;
 mod pass;

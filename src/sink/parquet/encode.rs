@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
@@ -94,7 +94,7 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
     }
     let arrays: Vec<_> =
         builders.into_iter().zip(layout.schema.fields()).map(|(builder, field)| finish(builder, field.data_type(), count)).collect();
-    let bytes = arrays.iter().map(|array| array.get_array_memory_size()).sum();
+    let bytes = arrays.iter().map(Array::get_array_memory_size).sum();
     let options = RecordBatchOptions::new().with_row_count(Some(count));
     let columns = RecordBatch::try_new_with_options(layout.schema.clone(), arrays, &options)
         .map_err(|cause| Error::new(Kind::Bug, "columns do not fit their schema").with("dataset", &layout.dataset).caused_by(cause))?;

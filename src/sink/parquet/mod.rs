@@ -28,7 +28,6 @@
 mod column;
 mod encode;
 mod form;
-mod json;
 mod layout;
 mod write;
 
@@ -110,6 +109,18 @@ impl Sink for ParquetSink {
 
     fn prepare(&self) -> Result<()> {
         Target::prepare(&self.dir, self.overwrite).map(drop)
+    }
+
+    fn takes_unplaced(&self) -> bool {
+        true
+    }
+
+    fn wants_shapes(&self) -> bool {
+        true
+    }
+
+    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+        self.set_shapes(shapes)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {

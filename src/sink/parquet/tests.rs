@@ -1,1 +1,521 @@
+//! The table of the module docs, read back from real files; and what the writer promises.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, Field};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+
+use super::*;
+use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Row, Value};
+use crate::sink::{Outgoing, WrittenFile};
+
+type Attributes<'a> = &'a [(&'a str, Value<'a>)];
+
+/// The chunks of a run; each holds, for each dataset, items.
+type Chunks<'a> = Vec<Vec<(u32, Vec<Item<'a>>)>>;
+
+fn item<'a>(arena: &'a Arena, attributes: Attributes<'a>) -> Item<'a> {
+    let mut item = Item::new_in(arena);
+    for (name, value) in attributes {
+        item.push(name, *value);
+    }
+    item
+}
+
+fn targets(datasets: &[(&str, &[&str])]) -> Arc<Targets> {
+    let datasets = datasets.iter().map(|(name, leading)| Dataset {
+        name: (*name).to_owned(),
+        tables: Vec::new(),
+        leading: leading.iter().map(|name| (*name).to_owned()).collect(),
+    });
+    Arc::new(Targets { tables: Vec::new(), datasets: datasets.collect() })
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Runs a job at once.
+fn at_once() -> Spawn {
+    Arc::new(|job| job())
+}
+
+fn shapes_of(datasets: usize, chunks: &Chunks<'_>) -> Vec<Shape> {
+    let mut shapes = vec![Shape::new(); datasets];
+    for (dataset, items) in chunks.iter().flatten() {
+        for item in items {
+            shapes[*dataset as usize].observe(item);
+        }
+    }
+    shapes
+}
+
+fn outgoing<'a>(chunk: &[(u32, Vec<Item<'a>>)]) -> Vec<Outgoing<'a>> {
+    let row =
+        |item: &Item<'a>| Row { origin: Origin { file: FileId(0), line: 7 }, item: item.clone(), captures: &[], source: b"", size: 1 };
+    chunk
+        .iter()
+        .map(|(dataset, items)| Outgoing {
+            entity: EntityId(*dataset),
+            dataset: DatasetId(*dataset),
+            table: None,
+            rows: items.iter().map(row).collect(),
+        })
+        .collect()
+}
+
+/// Writes everything as unit 1 and publishes it.
+fn run(dir: &Path, targets: &Arc<Targets>, chunks: &Chunks<'_>, limits: Limits, spawn: Spawn) -> Written {
+    let sink = ParquetSink::new(dir.to_owned(), false, targets.clone(), spawn).with_limits(limits);
+    sink.prepare().unwrap();
+    sink.set_shapes(&shapes_of(targets.datasets.len(), chunks)).unwrap();
+    let encoder = sink.encoder();
+    let mut writer = sink.writer(1).unwrap();
+    for chunk in chunks {
+        writer.write(encoder.encode(&outgoing(chunk)).unwrap(), &mut Vec::new()).unwrap();
+    }
+    let written = writer.finish(&mut Vec::new()).unwrap();
+    sink.commit(std::slice::from_ref(&written)).unwrap();
+    written
+}
+
+fn read(path: &Path) -> Vec<RecordBatch> {
+    let file = std::fs::File::open(path).unwrap();
+    ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().map(|batch| batch.unwrap()).collect()
+}
+
+fn type_of(field: &Field) -> String {
+    let inside = match field.data_type() {
+        DataType::List(element) => format!("[{}]", type_of(element)),
+        DataType::Struct(fields) => {
+            let fields: Vec<_> = fields.iter().map(|field| format!("{}: {}", field.name(), type_of(field))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(entry) => format!("{{{} -> {}}}", entry[0].data_type(), type_of(&entry[1])),
+            other => panic!("a map of {other}"),
+        },
+        other => other.to_string(),
+    };
+    let json = field.metadata().get("dynamodb.json").map(|inside| format!(" {inside}")).unwrap_or_default();
+    format!("{} {}{json}", inside, field.metadata()["dynamodb.type"])
+}
+
+/// A line a column: its name, its type, its `DynamoDB` type, and the value of each row.
+fn columns_of(batches: &[RecordBatch]) -> Vec<String> {
+    let options = FormatOptions::default().with_null("-");
+    let fields = batches[0].schema().fields().clone();
+    let column = |(at, field): (usize, &Arc<Field>)| {
+        let values = batches.iter().flat_map(|batch| {
+            let formatter = ArrayFormatter::try_new(batch.column(at), &options).unwrap();
+            (0..batch.num_rows()).map(|row| formatter.value(row).to_string()).collect::<Vec<_>>()
+        });
+        format!("{}: {} = {}", field.name(), type_of(field), values.collect::<Vec<_>>().join(" | "))
+    };
+    fields.iter().enumerate().map(column).collect()
+}
+
+/// The columns of one dataset with these items, after a way through a file.
+fn written_as(items: &[Attributes<'_>]) -> Vec<String> {
+    written_with_leading(&[], items)
+}
+
+fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<String> {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("Doc", leading)]);
+    let chunks = vec![vec![(0, items.iter().map(|attributes| item(&arena, attributes)).collect())]];
+    let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
+    assert_eq!(written.items, BTreeMap::from([(0, items.len() as u64)]));
+    columns_of(&read(&dir.path().join("Doc/part-u00001-0000.parquet")))
+}
+
+use Value::{B, Bool, Bs, L, M, N, Ns, Null, S, Ss};
+
+#[test]
+fn scalars_have_their_own_types_and_what_is_missing_or_null_is_null() {
+    assert_eq!(
+        written_as(&[&[("s", S("a")), ("b", B(b"\x01\xff")), ("t", Bool(true)), ("z", Null)], &[("s", S("")), ("b", Null)], &[],]),
+        ["b: Binary B = 01ff | - | -", "s: Utf8 S = a |  | -", "t: Boolean BOOL = true | - | -", "z: Utf8 NULL = - | - | -"]
+    );
+}
+
+#[test]
+fn numbers_get_the_narrowest_exact_type_and_never_a_double() {
+    let nines = "9".repeat(38);
+    for (numbers, expected) in [
+        (["1", "-9223372036854775808"], "n: Int64 N = 1 | -9223372036854775808".to_owned()),
+        (["1E3", "2.0"], "n: Int64 N = 1000 | 2".to_owned()),
+        (["9223372036854775808", "1"], "n: Decimal128(19, 0) N = 9223372036854775808 | 1".to_owned()),
+        (["12.5", "-0.005"], "n: Decimal128(5, 3) N = 12.500 | -0.005".to_owned()),
+        (["0.5", "0.25"], "n: Decimal128(2, 2) N = 0.50 | 0.25".to_owned()),
+        ([&nines, "0"], format!("n: Decimal128(38, 0) N = {nines} | 0")),
+        (["1E37", "0.1"], format!("n: Utf8 N = 1{} | 0.1", "0".repeat(37))),
+        (["1E36", "0.1"], format!("n: Decimal128(38, 1) N = 1{}.0 | 0.1", "0".repeat(36))),
+        (["1E-130", "1.50"], format!("n: Utf8 N = 0.{}1 | 1.5", "0".repeat(129))),
+    ] {
+        assert_eq!(written_as(&[&[("n", N(numbers[0]))], &[("n", N(numbers[1]))]]), [expected], "{numbers:?}");
+    }
+}
+
+#[test]
+fn sets_are_lists_that_remember_what_they_were() {
+    assert_eq!(
+        written_as(&[&[("bs", Bs(&[b"a"])), ("ns", Ns(&["1", "2.50"])), ("ss", Ss(&["x", "y"]))], &[("ns", Ns(&["3"])), ("ss", Null)],]),
+        ["bs: [Binary B] BS = [61] | -", "ns: [Decimal128(2, 1) N] NS = [1.0, 2.5] | [3.0]", "ss: [Utf8 S] SS = [x, y] | -"]
+    );
+}
+
+#[test]
+fn a_list_of_one_type_is_a_list_and_a_mixed_one_is_json_in_which_1_and_text_1_differ() {
+    assert_eq!(written_as(&[&[("l", L(&[N("1"), Null, N("2")]))], &[("l", L(&[]))], &[]]), ["l: [Int64 N] L = [1, -, 2] | [] | -"]);
+    assert_eq!(
+        written_as(&[&[("l", L(&[N("1"), S("1"), Null]))], &[("l", L(&[]))]]),
+        [r#"l: Utf8 json L = [{"N":"1"},{"S":"1"},{"NULL":true}] | []"#]
+    );
+    assert_eq!(written_as(&[&[("l", L(&[]))], &[("l", L(&[Null]))]]), [r#"l: Utf8 json L = [] | [{"NULL":true}]"#]);
+    assert_eq!(written_as(&[&[("l", L(&[L(&[N("1")]), L(&[])]))], &[("l", L(&[Null]))]]), ["l: [[Int64 N] L] L = [[1], []] | [-]"]);
+    assert_eq!(written_as(&[&[("l", L(&[L(&[N("1")]), L(&[S("1")])]))]]), [r#"l: Utf8 json L = [{"L":[{"N":"1"}]},{"L":[{"S":"1"}]}]"#]);
+    assert_eq!(
+        written_as(&[&[("l", L(&[M(&[("a", N("1"))]), M(&[("b", S("x"))])]))]]),
+        ["l: [{a: Int64 N, b: Utf8 S} M] L = [{a: 1, b: -}, {a: -, b: x}]"]
+    );
+}
+
+#[test]
+fn a_map_with_few_keys_is_a_struct_whose_mixed_fields_are_json() {
+    assert_eq!(
+        written_as(&[
+            &[("m", M(&[("z", S("x")), ("a", M(&[("k", Ss(&["p"]))])), ("n", N("1"))]))],
+            &[("m", M(&[("n", S("one"))]))],
+            &[("m", M(&[]))],
+            &[],
+            &[("m", M(&[("n", Null), ("a", Null)]))],
+        ]),
+        [concat!(
+            "m: {a: {k: [Utf8 S] SS} M, n: Utf8 json any, z: Utf8 S} M = ",
+            r#"{a: {k: [p]}, n: {"N":"1"}, z: x} | {a: -, n: {"S":"one"}, z: -} | {a: -, n: -, z: -} | - | {a: -, n: -, z: -}"#
+        )]
+    );
+    assert_eq!(written_as(&[&[("m", M(&[]))], &[]]), ["m: Utf8 json M = {} | -"]);
+}
+
+#[test]
+fn a_map_whose_keys_are_data_is_a_map_or_json() {
+    let keys: Vec<String> = (0..70).map(|n| format!("k{n:02}")).collect();
+    let numbers: Vec<_> = keys.iter().map(|key| (key.as_str(), N("1.5"))).collect();
+    let text = keys.iter().map(|key| format!("{key}: 1.5")).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        written_as(&[&[("m", M(&numbers))], &[("m", M(&[]))], &[("m", M(&[("x", Null)]))], &[]]),
+        [format!("m: {{Utf8 -> Decimal128(2, 1) N}} M = {{{text}}} | {{}} | {{x: -}} | -")]
+    );
+    assert_eq!(
+        written_as(&[&[("m", M(&numbers[..64]))], &[("m", M(&[("a", S("x")), ("b", L(&[]))]))]])[0]
+            .split(" = ")
+            .nth(1)
+            .unwrap()
+            .split(" | ")
+            .nth(1),
+        Some(r#"{"a":{"S":"x"},"b":{"L":[]}}"#)
+    );
+}
+
+#[test]
+fn an_attribute_of_several_types_becomes_a_column_a_type_and_the_most_frequent_keeps_the_name() {
+    assert_eq!(
+        written_as(&[&[("a", S("x"))], &[("a", N("1"))], &[("a", N("2"))], &[("a", Null)], &[("a", M(&[("k", Bool(true))]))]]),
+        ["a: Int64 N = - | 1 | 2 | - | -", "a__s: Utf8 S = x | - | - | - | -", "a__m: {k: Boolean BOOL} M = - | - | - | - | {k: true}"]
+    );
+    // Equally frequent: the first in the order of the types.
+    assert_eq!(written_as(&[&[("a", N("1"))], &[("a", S("x"))]]), ["a: Utf8 S = - | x", "a__n: Int64 N = 1 | -"]);
+}
+
+#[test]
+fn a_made_up_name_gives_way_to_a_real_one() {
+    let columns = written_as(&[&[("a", S("x")), ("a__n", S("real")), ("a__n_", S("too"))], &[("a", N("1"))], &[("a", S("y"))]]);
+    assert_eq!(
+        columns,
+        ["a: Utf8 S = x | - | y", "a__n__: Int64 N = - | 1 | -", "a__n: Utf8 S = real | - | -", "a__n_: Utf8 S = too | - | -"]
+    );
+}
+
+#[test]
+fn keys_lead_the_columns_and_names_are_kept_as_they_are() {
+    assert_eq!(
+        written_with_leading(
+            &["SK", "absent", "PK"],
+            &[&[("b.c", S("1")), ("a b", S("2")), ("PK", S("p")), ("SK", S("s")), ("B", S("3"))]]
+        ),
+        ["SK: Utf8 S = s", "PK: Utf8 S = p", "B: Utf8 S = 3", "a b: Utf8 S = 2", "b.c: Utf8 S = 1"]
+    );
+}
+
+#[test]
+fn what_is_too_deep_or_too_wide_is_json() {
+    let arena = Arena::new();
+    let mut deep = S("bottom");
+    for _ in 0..12 {
+        deep = M(arena.alloc_slice_copy(&[("k", deep)]));
+    }
+    let columns = written_as(&[&[("deep", deep)]]);
+    assert_eq!(columns[0].matches("k: {").count(), 7 + 8, "{columns:?}");
+    assert!(columns[0].contains(r#"k: {"k":{"M":{"k":{"M":{"k":{"M":{"k":{"S":"bottom"}}}}}}}}"#), "{columns:?}");
+
+    let names: Vec<String> = (0..60).map(|n| format!("f{n}")).collect();
+    let inner: Vec<_> = names.iter().map(|name| (name.as_str(), N("1"))).collect();
+    let outer: Vec<_> = names.iter().map(|name| (name.as_str(), M(&inner))).collect();
+    assert!(written_as(&[&[("wide", M(&outer))]])[0].starts_with("wide: Utf8 json M = {\"f0\":{\"M\":{\"f0\":{\"N\":\"1\"}"));
+}
+
+#[test]
+fn two_thousand_attributes_are_two_thousand_columns_and_above_the_limit_the_rarest_share_one() {
+    let names: Vec<String> = (0..5000).map(|n| format!("a{n:04}")).collect();
+    let few: Vec<Vec<_>> = names[..2000].chunks(100).map(|names| names.iter().map(|name| (name.as_str(), S("x"))).collect()).collect();
+    let items: Vec<Attributes<'_>> = few.iter().map(Vec::as_slice).collect();
+    let columns = written_as(&items);
+    assert_eq!(columns.len(), 2000);
+    assert_eq!(columns[150], "a0150: Utf8 S = - | x | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | -");
+
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), N("1"))).collect();
+    let columns = written_as(&[&all, &all[904..], &all[904..], &[("a0000", N("2")), ("a0001", Null)]]);
+    assert_eq!(columns.len(), 4097);
+    assert_eq!(columns[0], "a0904: Int64 N = 1 | 1 | 1 | -");
+    let rest = columns.last().unwrap();
+    assert!(rest.starts_with(r#"__rest: Utf8 json M = {"a0000":{"N":"1"},"a0001":"#), "{}", &rest[..100]);
+    assert!(rest.ends_with(r#" | - | - | {"a0000":{"N":"2"},"a0001":{"NULL":true}}"#), "{}", &rest[rest.len() - 100..]);
+}
+
+#[test]
+fn items_without_attributes_are_rows_all_the_same() {
+    assert_eq!(written_as(&[&[], &[]]), ["__rest: Utf8 json M = - | -"]);
+}
+
+#[test]
+fn the_file_names_its_entity_and_every_column_its_attribute() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("Dok/ä", &[])]);
+    let chunks = vec![vec![(0, vec![item(&arena, &[("a", S("x"))]), item(&arena, &[("a", N("1"))])])]];
+    let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
+    let path = Path::new("Dok%2F%C3%A4/part-u00001-0000.parquet");
+    let bytes = std::fs::metadata(dir.path().join(path)).unwrap().len();
+    assert_eq!(written.files, [WrittenFile { path: path.to_owned(), items: 2, bytes }]);
+    assert_eq!(written.bytes, bytes);
+
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(dir.path().join(path)).unwrap()).unwrap();
+    assert_eq!(reader.schema().metadata()["dynamorph.entity"], "Dok/ä");
+    for field in reader.schema().fields() {
+        assert_eq!(field.metadata()["dynamodb.attribute"], "a");
+    }
+    let metadata = reader.metadata().file_metadata();
+    assert_eq!(metadata.created_by(), Some("dynamorph"));
+    assert!(
+        metadata.key_value_metadata().unwrap().iter().any(|pair| pair.key == "dynamorph.entity" && pair.value.as_deref() == Some("Dok/ä"))
+    );
+}
+
+/// Three datasets of unequal size in 60 chunks, the last dataset empty.
+fn three_datasets(arena: &Arena) -> (Arc<Targets>, Chunks<'_>) {
+    let chunk = |n: usize| {
+        let text = |row: usize| S(arena.alloc_str(&format!("{n}-{row}-{}", "x".repeat(n * 7 % 50))));
+        let big =
+            (0..50).map(|row| item(arena, arena.alloc([("s", text(row)), ("n", N(arena.alloc_str(&(n * row).to_string())))]))).collect();
+        let small = (0..n % 4).map(|row| item(arena, arena.alloc([("s", text(row))]))).collect();
+        vec![(0, big), (1, small)]
+    };
+    (targets(&[("Big", &[]), ("Small", &[]), ("Empty", &[])]), (0..60).map(chunk).collect())
+}
+
+const SMALL: Limits = Limits { row_group: 40_000, buffered: 50_000, file: 4_000, in_flight: 2, job: 1000 };
+
+fn files_below(dir: &Path, written: &Written) -> BTreeMap<String, Vec<u8>> {
+    written.files.iter().map(|file| (file.path.display().to_string(), std::fs::read(dir.join(&file.path)).unwrap())).collect()
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_when_jobs_run() {
+    let arena = Arena::new();
+    let (targets, chunks) = three_datasets(&arena);
+    let written_by = |spawn: Spawn| {
+        let dir = tempfile::tempdir().unwrap();
+        let written = run(dir.path(), &targets, &chunks, SMALL, spawn);
+        (files_below(dir.path(), &written), written)
+    };
+    let at_once = written_by(at_once());
+    let threads = written_by(Arc::new(|job| drop(std::thread::spawn(job))));
+    // Late and in reverse: jobs gather until three wait.
+    let waiting: Arc<Mutex<Vec<Job>>> = Arc::default();
+    let reverse = written_by(Arc::new(move |job| {
+        let waiting = waiting.clone();
+        std::thread::spawn(move || {
+            waiting.lock().unwrap().push(job);
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            let jobs: Vec<_> = waiting.lock().unwrap().drain(..).rev().collect();
+            for job in jobs {
+                job();
+            }
+        });
+    }));
+    assert_eq!(at_once, threads);
+    assert_eq!(at_once, reverse);
+
+    let (files, written) = at_once;
+    assert_eq!(written.items, BTreeMap::from([(0, 3000), (1, 90)]));
+    assert!(files.contains_key("Big/part-u00001-0001.parquet"), "{:?}", files.keys());
+    assert!(files.keys().all(|name| !name.starts_with("Empty")));
+    assert_eq!(written.files.iter().map(|file| file.items).sum::<u64>(), 3090);
+}
+
+#[test]
+fn rows_keep_their_order_over_row_groups_and_files() {
+    let arena = Arena::new();
+    let (targets, chunks) = three_datasets(&arena);
+    let dir = tempfile::tempdir().unwrap();
+    let written = run(dir.path(), &targets, &chunks, SMALL, at_once());
+    let mut found = Vec::new();
+    let mut row_groups = 0;
+    for file in written.files.iter().filter(|file| file.path.starts_with("Big")) {
+        let path = dir.path().join(&file.path);
+        row_groups += SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap().num_row_groups();
+        for batch in read(&path) {
+            let column = batch.column_by_name("s").unwrap();
+            let texts = column.as_any().downcast_ref::<arrow::array::StringArray>().unwrap();
+            found.extend(texts.iter().map(|text| text.unwrap().rsplit_once('-').unwrap().0.to_owned()));
+        }
+    }
+    let expected: Vec<_> = (0..60).flat_map(|n| (0..50).map(move |row| format!("{n}-{row}"))).collect();
+    assert_eq!(found, expected);
+    assert!(row_groups > 2, "{row_groups}");
+}
+
+#[test]
+fn what_waits_in_memory_stays_below_the_limit_and_few_row_groups_are_in_flight() {
+    let arena = Arena::new();
+    let (targets, chunks) = three_datasets(&arena);
+    let dir = tempfile::tempdir().unwrap();
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let spawn: Spawn = {
+        let (running, most) = (running.clone(), most.clone());
+        Arc::new(move |job| {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let running = running.clone();
+            drop(std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                // Counted before the result is sent, since the lane goes on as soon as it has it.
+                running.fetch_sub(1, Ordering::SeqCst);
+                job();
+            }));
+        })
+    };
+    let limits = Limits { row_group: 1_000_000, buffered: 50_000, job: usize::MAX, ..SMALL };
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
+    sink.prepare().unwrap();
+    sink.set_shapes(&shapes_of(3, &chunks)).unwrap();
+    let staging = Staging::open(dir.path()).unwrap();
+    let mut writer = Box::new(write::ParquetWriter::new(staging, 1, sink.layouts.clone(), limits, spawn));
+    for chunk in &chunks {
+        let payload = sink.encoder().encode(&outgoing(chunk)).unwrap();
+        writer.write(payload, &mut Vec::new()).unwrap();
+        assert!(writer.waiting_bytes() <= limits.buffered);
+    }
+    assert_eq!(writer.finish(&mut Vec::new()).unwrap().items[&0], 3000);
+    assert!((1..=2).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+}
+
+#[test]
+fn parts_of_one_dataset_in_a_chunk_become_one_batch() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("A", &[]), ("B", &[])]);
+    let one = |text| vec![item(&arena, arena.alloc([("s", S(text))]))];
+    let chunks = vec![vec![(1, one("1")), (0, one("2")), (1, one("3")), (1, Vec::new())]];
+    let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
+    assert_eq!(written.items, BTreeMap::from([(0, 1), (1, 2)]));
+    assert_eq!(columns_of(&read(&dir.path().join("B/part-u00001-0000.parquet"))), ["s: Utf8 S = 1 | 3"]);
+}
+
+#[test]
+fn an_item_that_was_not_observed_is_a_bug_that_names_dataset_and_attribute_but_no_value() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("Doc", &[]), ("Other", &[])]);
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets, at_once());
+    let encode = |dataset, attributes| sink.encoder().encode(&outgoing(&[(dataset, vec![item(&arena, attributes)])])).unwrap_err();
+    assert!(encode(0, &[("n", N("1"))]).to_string().contains("no Parquet schema yet"));
+
+    let seen: Attributes<'_> = &[("n", N("1")), ("m", M(&[("k", S("x"))]))];
+    sink.set_shapes(&shapes_of(2, &vec![vec![(0, vec![item(&arena, seen)])]])).unwrap();
+    assert_eq!(sink.set_shapes(&[Shape::new(), Shape::new()]).unwrap_err().kind(), Kind::Bug);
+    for (attributes, attribute) in [
+        (&[("n", N("1.5"))] as Attributes<'_>, "n"),
+        (&[("n", S("secret"))], "n"),
+        (&[("secretly", S("secret"))], "secretly"),
+        (&[("m", M(&[("other", S("secret"))]))], "m"),
+        (&[("m", M(&[("k", S("secret")), ("k", S("secret"))]))], "m"),
+    ] {
+        let error = encode(0, attributes);
+        assert_eq!(error.kind(), Kind::Bug);
+        let text = error.to_string();
+        assert!(text.contains("dataset: Doc") && text.contains(&format!("attribute: {attribute}\n")) && text.contains("line: 7"), "{text}");
+        assert!(!text.contains("1.5") && !text.contains(" secret\n"), "{text}");
+    }
+    assert!(encode(1, &[("n", N("1"))]).to_string().contains("dataset: Other"));
+}
+
+#[test]
+fn a_job_that_vanishes_is_an_error_and_no_hang() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("Doc", &[])]);
+    let chunks = vec![vec![(0, vec![item(&arena, &[("a", S("x"))])])]];
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets, Arc::new(drop));
+    sink.set_shapes(&shapes_of(1, &chunks)).unwrap();
+    let mut writer = sink.writer(1).unwrap();
+    writer.write(sink.encoder().encode(&outgoing(&chunks[0])).unwrap(), &mut Vec::new()).unwrap();
+    let error = writer.finish(&mut Vec::new()).unwrap_err();
+    assert!(error.message().contains("ended without a result"), "{error}");
+}
+
+#[test]
+fn an_entity_name_cannot_leave_the_folder() {
+    for (entity, folder) in [("Doc", "Doc"), ("a_b-c.d", "a_b-c.d"), ("..", "%2E."), ("a/../b", "a%2F..%2Fb"), ("Ünit 1", "%C3%9Cnit%201")]
+    {
+        assert_eq!(write::folder(entity), folder);
+    }
+}
+
+#[test]
+fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
+    let arena = Arena::new();
+    let all: Vec<Item<'_>> = (0..40)
+        .map(|n: usize| {
+            let key = &*arena.alloc_str(&format!("k{}", n * 2));
+            let value = match n % 4 {
+                0 => N(["1", "2.5", "9223372036854775808"][n % 3]),
+                1 => S("x"),
+                2 => L(arena.alloc_slice_copy(&[N("1")])),
+                _ => M(arena.alloc_slice_copy(&[(key, Bool(true)), ("k1", Null)])),
+            };
+            item(&arena, arena.alloc([("a", value), (key, value)]))
+        })
+        .collect();
+    let schema = |parts: Vec<Vec<usize>>| {
+        let mut whole = Shape::new();
+        for part in parts {
+            let mut shape = Shape::new();
+            for at in part {
+                shape.observe(&all[at]);
+            }
+            whole.merge(&shape);
+        }
+        Layout::of(&targets(&[("Doc", &["k4"])]).datasets[0], &whole).unwrap().schema
+    };
+    let one = schema(vec![(0..40).collect()]);
+    assert_eq!(one, schema((0..40).rev().map(|at| vec![at]).collect()));
+    assert_eq!(one, schema(vec![(20..40).collect(), vec![], (0..20).rev().collect()]));
+    assert_eq!(one.field(0).name(), "k4");
+}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use arrow::array::{Array as _, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::FieldRef;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
@@ -103,6 +103,12 @@ impl ParquetWriter {
         }
     }
 
+    /// Bytes of all batches that wait for their row group.
+    #[cfg(test)]
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.buffered
+    }
+
     fn add(&mut self, Batch { dataset, columns, bytes }: Batch) -> Result<()> {
         let waiting = self.datasets.entry(dataset).or_default();
         waiting.batches.push(columns);
@@ -163,7 +169,7 @@ impl ParquetWriter {
             state.files += 1;
         }
         let file = state.file.as_mut().expect("the file was opened above");
-        let mut append = || {
+        let append = || {
             let mut row_group = file.writer.next_row_group()?;
             for (_, chunks) in parts {
                 for chunk in chunks? {
@@ -233,7 +239,7 @@ fn share_out(columns: Vec<Column>, bytes: usize) -> Vec<Vec<Column>> {
             jobs.push(Vec::new());
             filled = 0;
         }
-        filled += column.1.iter().map(|array| array.get_array_memory_size()).sum::<usize>();
+        filled += column.1.iter().map(Array::get_array_memory_size).sum::<usize>();
         jobs.last_mut().expect("the first column opens the first job").push(column);
     }
     jobs
@@ -267,7 +273,10 @@ pub(super) fn folder(entity: &str) -> String {
             // A name of dots alone would be another folder, one that begins with a dot is hidden.
             b'.' if at == 0 => name.push_str("%2E"),
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' => name.push(char::from(byte)),
-            _ => name.push_str(&format!("%{byte:02X}")),
+            _ => {
+                name.push('%');
+                name.extend([byte >> 4, byte & 15].map(|half| char::from(b"0123456789ABCDEF"[usize::from(half)])));
+            }
         }
     }
     name
