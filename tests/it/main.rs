@@ -5,6 +5,7 @@ mod broken;
 mod layers;
 mod order;
 mod program;
+mod python;
 mod rejects;
 mod samples;
 mod support;
