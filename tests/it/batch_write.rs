@@ -168,8 +168,8 @@ fn all_items_arrive_when_puts_are_left_unprocessed() {
 fn all_items_arrive_when_answers_are_cut_short_or_empty() {
     survives(|call| match call % 4 {
         0 => Fault::Truncate(9),
-        1 if call < 20 => Fault::Truncate(0),
-        2 if call < 20 => Fault::Truncate(2),
+        1 if call < 20 => Fault::Blank(""),
+        2 if call < 20 => Fault::Blank("{}"),
         _ => Fault::None,
     });
 }
