@@ -158,3 +158,24 @@ impl Aws {
         self.runtime.spawn(future)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_place_and_never_the_secret() {
+        let credentials = StaticCredentials { access_key_id: "AKID".to_owned(), secret_access_key: "hush".to_owned() };
+        let options = Options {
+            region: Some("eu-west-1".to_owned()),
+            endpoint_url: Some("http://localhost:1".to_owned()),
+            credentials: Some(credentials),
+            ..Options::default()
+        };
+        assert!(!format!("{options:?}").contains("hush"));
+        let aws = Aws::connect(&options).unwrap();
+        assert_eq!(aws.place(), "http://localhost:1 (region eu-west-1)");
+        assert!(!format!("{aws:?}").contains("hush"));
+        aws.check_credentials().unwrap();
+    }
+}

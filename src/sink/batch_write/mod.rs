@@ -2,7 +2,7 @@
 //!
 //! The pool encodes each item once, as the JSON that is sent; a request is put together from such pieces and handed to the
 //! SDK as a body, which the SDK signs and sends. So the size on the wire is exact and a retry costs a copy of bytes. Reading
-//! the answer, credentials and addresses are the SDK's; when to send again is decided in [`queue`], since the SDK knows
+//! the answer, credentials and addresses are the SDK's; when to send again is decided in `queue`, since the SDK knows
 //! nothing of items that the service left unprocessed.
 
 mod prepare;

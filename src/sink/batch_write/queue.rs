@@ -33,6 +33,9 @@ const LAST_PAUSE: Duration = Duration::from_secs(20);
 /// Throttling lowers the number of requests at most once in this time, since requests that are under way are throttled together.
 const CALM: Duration = Duration::from_millis(100);
 
+/// A request of more bytes than this that takes too long is sent in halves: the way may be too slow for it.
+const LARGE: u64 = 1 << 20;
+
 /// Puts of one table and one chunk, with the room they take until the last of them is done.
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -102,7 +105,7 @@ pub(super) struct Queue {
     fresh: Vec<VecDeque<Put>>,
     /// Puts to be sent again, by table.
     waiting: Vec<Vec<Waiting>>,
-    /// Parts of refused requests; each is sent by itself, to find the item that is the reason.
+    /// Halves of requests that were refused or too slow; each is sent by itself, until one item alone is the reason.
     parts: VecDeque<Vec<Put>>,
     /// Hashes of the keys that are under way or wait for another attempt. A put whose key is among them waits, so puts of one
     /// key reach the service in order; that two keys may share a hash costs a wait and nothing else.
@@ -299,7 +302,12 @@ impl Queue {
                     let seconds = (now - since).as_secs();
                     return Err(self.error("the service gives no usable answer", &puts, failure).with("for", format_args!("{seconds} s")));
                 }
-                self.send_again(puts);
+                self.throttled();
+                if failure.late && bytes > LARGE && puts.len() > 1 {
+                    self.halve(puts);
+                } else {
+                    self.send_again(puts);
+                }
             }
             Outcome::Refused(why) => {
                 self.silent = None;
@@ -336,11 +344,9 @@ impl Queue {
     }
 
     /// Halves a refused request; a single put is refused for good.
-    fn refuse(&mut self, mut puts: Vec<Put>, why: &str) {
+    fn refuse(&mut self, puts: Vec<Put>, why: &str) {
         if puts.len() > 1 {
-            let second = puts.split_off(puts.len() / 2);
-            self.parts.extend([puts, second]);
-            return;
+            return self.halve(puts);
         }
         for put in puts {
             self.busy.remove(&put.hash());
@@ -357,6 +363,11 @@ impl Queue {
             // A writer that is gone belongs to a run that ends.
             let _ = self.refused.send(late);
         }
+    }
+
+    fn halve(&mut self, mut puts: Vec<Put>) {
+        let second = puts.split_off(puts.len() / 2);
+        self.parts.extend([puts, second]);
     }
 
     fn error(&self, message: &str, puts: &[Put], failure: Failure) -> Error {

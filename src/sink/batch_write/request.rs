@@ -39,6 +39,8 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) what: String,
+    /// It took too long.
+    pub(super) late: bool,
     pub(super) cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -79,7 +81,7 @@ pub(super) async fn send<'p>(
         Ok(output) => match output.unprocessed_items() {
             Some(left) => Outcome::Done(unprocessed(table, left.values().flatten(), keys)),
             // The service always names the unprocessed items, so an answer without them was cut on its way, and says nothing.
-            None => Outcome::Failed(Failure { what: "an answer without UnprocessedItems".to_owned(), cause: None }),
+            None => Outcome::Failed(Failure { what: "an answer without UnprocessedItems".to_owned(), late: false, cause: None }),
         },
         Err(error) => {
             let status = error.raw_response().map(|response| response.status().as_u16());
@@ -94,8 +96,10 @@ pub(super) async fn send<'p>(
             match classify(code.as_deref(), status, matches!(error, SdkError::ConstructionFailure(_))) {
                 Class::Throttled => Outcome::Throttled,
                 Class::Refused => Outcome::Refused(what),
-                Class::Failed => Outcome::Failed(Failure { what, cause: Some(error.into()) }),
-                Class::Fatal => Outcome::Fatal(Failure { what, cause: Some(error.into()) }),
+                Class::Failed => {
+                    Outcome::Failed(Failure { what, late: matches!(error, SdkError::TimeoutError(_)), cause: Some(error.into()) })
+                }
+                Class::Fatal => Outcome::Fatal(Failure { what, late: false, cause: Some(error.into()) }),
             }
         }
     }
@@ -196,7 +200,10 @@ fn canonical_key(attributes: &HashMap<String, AttributeValue>, schema: &KeySchem
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_dynamodb::types::PutRequest;
+
     use super::*;
+    use crate::model::{KeyAttribute, KeyType};
 
     #[test]
     fn what_an_error_means_follows_from_its_code_then_from_its_status() {
@@ -222,5 +229,54 @@ mod tests {
             assert_eq!(classify(code, status, false), expected, "{code:?} {status:?}");
         }
         assert_eq!(classify(None, None, true), Class::Fatal);
+    }
+
+    fn table() -> ServiceTable {
+        let attribute = |name: &str, kind| KeyAttribute { name: name.to_owned(), kind };
+        ServiceTable {
+            name: "docs".to_owned(),
+            key: KeySchema { partition: attribute("PK", KeyType::S), sort: Some(attribute("SK", KeyType::N)) },
+        }
+    }
+
+    #[test]
+    fn a_body_is_a_whole_request() {
+        let puts: [&[u8]; 2] = [b"{\"PutRequest\":1}", b"{\"PutRequest\":2}"];
+        assert_eq!(
+            String::from_utf8(body(&table(), puts.into_iter())).unwrap(),
+            r#"{"RequestItems":{"docs":[{"PutRequest":1},{"PutRequest":2}]}}"#
+        );
+    }
+
+    fn key<'k>(partition: &'k str, sort: &'k str) -> Vec<u8> {
+        let arena = Arena::new();
+        let mut item = Item::new_in(&arena);
+        item.push("SK", Value::N(sort));
+        item.push("PK", Value::S(partition));
+        let mut key = Vec::new();
+        assert!(limits::canonical_key(&item, &table().key, &mut key));
+        key
+    }
+
+    fn put(partition: &str, sort: &str) -> WriteRequest {
+        let item = PutRequest::builder()
+            .item("PK", AttributeValue::S(partition.to_owned()))
+            .item("SK", AttributeValue::N(sort.to_owned()))
+            .item("text", AttributeValue::Null(true))
+            .build()
+            .unwrap();
+        WriteRequest::builder().put_request(item).build()
+    }
+
+    #[test]
+    fn unprocessed_puts_are_found_by_key_and_in_doubt_all_are_sent_again() {
+        let keys = [key("a", "1"), key("a", "2.0"), key("b", "1")];
+        let keys = || keys.iter().map(Vec::as_slice);
+        let places = |left: &[WriteRequest]| unprocessed(&table(), left.iter(), keys());
+        assert_eq!(places(&[]), Vec::<usize>::new());
+        assert_eq!(places(&[put("b", "1.0"), put("a", "2")]), [1, 2]);
+        assert_eq!(places(&[put("b", "1"), put("b", "1")]), [2]);
+        assert_eq!(places(&[put("c", "1")]), [0, 1, 2]);
+        assert_eq!(places(&[WriteRequest::builder().build()]), [0, 1, 2]);
     }
 }

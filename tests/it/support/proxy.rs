@@ -36,6 +36,8 @@ pub(crate) enum Fault {
     Slow(Duration),
     /// The last so many puts are kept from the server, and come back as unprocessed.
     Partial(usize),
+    /// The server is not asked; this comes back with status 200.
+    Blank(&'static str),
     /// The server has written, and only so many bytes of its answer come back.
     Truncate(usize),
 }
@@ -193,6 +195,7 @@ async fn batch_write(
             }
             Ok(response(StatusCode::OK, &json!({ "UnprocessedItems": { table: kept } })))
         }
+        Fault::Blank(body) => Ok(Response::new(Full::new(Bytes::from_static(body.as_bytes())))),
         Fault::Truncate(bytes) => {
             let answer = forward(head, body, server, client).await?;
             let whole = answer.into_body().collect().await.unwrap_or_else(|never| match never {}).to_bytes();
