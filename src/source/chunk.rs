@@ -30,7 +30,6 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// and the start of the next one.
 pub struct ChunkReader {
     id: FileId,
-    name: String,
     path: PathBuf,
     chunk_bytes: usize,
     max_line_bytes: usize,
@@ -74,7 +73,7 @@ impl ChunkReader {
     /// # Errors
     /// Kind `Input`, with the path, when the file cannot be opened or read, or is compressed in another way.
     pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
-        let DataFile { path, name, items, md5, compressed_bytes: _ } = file;
+        let DataFile { path, md5, name: _, items: _, compressed_bytes: _ } = file;
         let opened = store::open_to_read(path)?;
         let mut input = Input {
             file: opened,
@@ -100,7 +99,6 @@ impl ChunkReader {
         let form = if input.unused().starts_with(&GZIP_MAGIC) { Form::Gzip(new_member()) } else { Form::Plain };
         Ok(Self {
             id,
-            name: name.clone(),
             path: path.clone(),
             chunk_bytes: chunk_bytes.max(1),
             max_line_bytes: MAX_LINE_BYTES,
