@@ -13,7 +13,7 @@ use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 
 use super::form::{Form, JsonForm, NumberForm, StructForm};
-use super::json;
+use crate::codec::ddb_json::{write_string, write_value};
 use crate::model::number::{Decimal, is_plain};
 use crate::model::{Attribute, Type, Value};
 use crate::shape::{to_i64, unscaled};
@@ -128,11 +128,14 @@ impl<'l> Builder<'l> {
     /// Adds a value. `scratch` is for texts that must be made first.
     pub(super) fn push(&mut self, value: &Value<'_>, scratch: &mut Vec<u8>) -> Fits {
         match (self, value) {
-            (Builder::Json(builder, JsonForm::Tagged), value) if !matches!(value, Value::Null) => {
-                write_json(builder, scratch, value.kind(), |out| json::tagged(value, out))?;
-            }
-            (Builder::Json(builder, JsonForm::Inside(kind)), value) if *kind == value.kind() => {
-                write_json(builder, scratch, *kind, |out| json::inside(value, out))?;
+            (Builder::Json(builder, form), value) if form.holds(value.kind()) => {
+                scratch.clear();
+                write_value(value, scratch);
+                builder.append_value(text_of(match form {
+                    JsonForm::Tagged => scratch,
+                    // What stands between `{"L":` and the closing brace.
+                    JsonForm::Inside(kind) => &scratch[kind.descriptor().len() + 4..scratch.len() - 1],
+                }));
             }
             (Builder::Text(builder), Value::S(text)) => builder.append_value(text),
             (Builder::Binary(builder), Value::B(bytes)) => builder.append_value(bytes),
@@ -167,12 +170,20 @@ impl<'l> Builder<'l> {
         attributes: impl Iterator<Item = &'v Attribute<'a>>,
         scratch: &mut Vec<u8>,
     ) -> Fits {
-        match self {
-            Builder::Json(builder, JsonForm::Inside(Type::M)) => {
-                write_json(builder, scratch, Type::M, |out| json::attributes(attributes, out))
+        let Builder::Json(builder, JsonForm::Inside(Type::M)) = self else { return Err(Misfit(Type::M)) };
+        scratch.clear();
+        scratch.push(b'{');
+        for (at, (name, value)) in attributes.enumerate() {
+            if at > 0 {
+                scratch.push(b',');
             }
-            _ => Err(Misfit(Type::M)),
+            write_string(name, scratch);
+            scratch.push(b':');
+            write_value(value, scratch);
         }
+        scratch.push(b'}');
+        builder.append_value(text_of(scratch));
+        Ok(())
     }
 
     fn push_number(&mut self, text: &str) -> Fits {
@@ -270,14 +281,6 @@ impl Fields<'_> {
     }
 }
 
-fn write_json(
-    builder: &mut StringBuilder,
-    scratch: &mut Vec<u8>,
-    kind: Type,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), json::TooDeep>,
-) -> Fits {
-    scratch.clear();
-    write(scratch).map_err(|json::TooDeep| Misfit(kind))?;
-    builder.append_value(std::str::from_utf8(scratch).expect("JSON made from texts is text"));
-    Ok(())
+fn text_of(json: &[u8]) -> &str {
+    std::str::from_utf8(json).expect("JSON made from texts is text")
 }

@@ -72,6 +72,16 @@ pub(super) enum JsonForm {
     Tagged,
 }
 
+impl JsonForm {
+    /// Whether the column takes values of this type; NULL is null where the types are known.
+    pub(super) fn holds(self, kind: Type) -> bool {
+        match self {
+            JsonForm::Inside(inside) => kind == inside,
+            JsonForm::Tagged => kind != Type::Null,
+        }
+    }
+}
+
 /// The fields of a struct.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StructForm {

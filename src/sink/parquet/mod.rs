@@ -28,7 +28,6 @@
 mod column;
 mod encode;
 mod form;
-mod json;
 mod layout;
 mod write;
 
