@@ -9,6 +9,7 @@ pub mod limits;
 pub mod model;
 pub mod ops;
 pub mod plan;
+pub mod proof;
 pub mod shape;
 pub mod sink;
 pub mod source;
