@@ -188,9 +188,8 @@ impl Inspector {
 
     /// Finds the item's shape for each key candidate, and gives up the candidates that it does not fit.
     fn observe_key(&mut self, item: &Item<'_>, bytes: u64, shapes: &mut [String]) {
-        for at in 0..self.keys.len() {
+        for (at, shape) in shapes.iter_mut().enumerate() {
             let candidate = &mut self.keys[at];
-            let shape = &mut shapes[at];
             shape.clear();
             if self.guess_key && candidate.items_without > 0 {
                 candidate.items_without += 1;
@@ -203,15 +202,14 @@ impl Inspector {
                 (Some(partition), Some(Some(sort))) => shape::write_shape(&partition, Some(&sort), shape),
                 _ => None,
             };
-            match (fits, partition) {
-                (Some(()), Some(partition)) => candidate.hot.add(&partition, bytes),
-                _ => {
-                    shape.clear();
-                    candidate.items_without += 1;
-                    if self.guess_key {
-                        self.give_up_key(at);
-                    }
-                }
+            if let (Some(()), Some(partition)) = (fits, partition) {
+                candidate.hot.add(&partition, bytes);
+                continue;
+            }
+            shape.clear();
+            candidate.items_without += 1;
+            if self.guess_key {
+                self.give_up_key(at);
             }
         }
     }
@@ -349,9 +347,9 @@ impl Inspector {
 
     /// The type attribute: the named one, or the one in most items, if it is in enough of them.
     fn chosen_type(&self) -> Option<usize> {
-        let known = (0..self.types.len()).filter(|at| self.types[*at].values.is_some());
+        let mut known = (0..self.types.len()).filter(|at| self.types[*at].values.is_some());
         if !self.guess_type {
-            return known.last();
+            return known.next();
         }
         let items: u64 = self.by_types.values().map(|group| group.sizes.items).sum();
         known

@@ -52,17 +52,14 @@ impl HotKeys {
     }
 
     fn count(&mut self, key: &[u8], load: Load) {
-        match self.loads.get_mut(key) {
-            Some(known) => {
-                known.items += load.items;
-                known.bytes += load.bytes;
-            }
-            None => {
-                self.loads.insert(key.into(), load);
-                if self.loads.len() > 2 * KEYS {
-                    self.forget();
-                }
-            }
+        if let Some(known) = self.loads.get_mut(key) {
+            known.items += load.items;
+            known.bytes += load.bytes;
+            return;
+        }
+        self.loads.insert(key.into(), load);
+        if self.loads.len() > 2 * KEYS {
+            self.forget();
         }
     }
 

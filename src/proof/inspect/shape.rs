@@ -138,7 +138,7 @@ pub(super) fn with_names(shape: &str, partition: &str, sort: Option<&str>) -> St
     let mut values = shape.splitn(2, JOINT);
     let mut out = format!("{partition}={}", values.next().unwrap_or_default());
     if let (Some(sort), Some(value)) = (sort, values.next()) {
-        out.push_str(&format!(" {sort}={value}"));
+        out.extend([" ", sort, "=", value]);
     }
     out
 }
