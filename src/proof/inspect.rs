@@ -111,6 +111,8 @@ pub struct Inspector {
     line_bytes: u64,
     keys: Vec<KeyCandidate>,
     types: Vec<TypeCandidate>,
+    /// The places of the candidates in `types`, by name.
+    type_names: FxHashMap<String, usize>,
     /// Items by the type candidates that they have, a bit each; from this come the items that lack the chosen one.
     by_types: FxHashMap<u32, Group>,
     scratch: Scratch,
@@ -168,6 +170,7 @@ impl Inspector {
                 .into_iter()
                 .map(|(partition, sort)| KeyCandidate { partition, sort, items_without: 0, hot: HotKeys::default() })
                 .collect(),
+            type_names: types.iter().cloned().zip(0..).collect(),
             types: types.into_iter().map(|name| TypeCandidate { name, items: 0, values: Some(FxHashMap::default()) }).collect(),
             by_types: FxHashMap::default(),
         }
@@ -234,9 +237,10 @@ impl Inspector {
         };
         let most_values = self.most_values();
         let mut present = 0_u32;
-        for at in 0..self.types.len() {
+        for (name, value) in item.attributes() {
+            let Value::S(value) = *value else { continue };
+            let Some(&at) = self.type_names.get(*name) else { continue };
             let candidate = &mut self.types[at];
-            let Some(Value::S(value)) = item.get(&candidate.name) else { continue };
             candidate.items += 1;
             let Some(values) = &mut candidate.values else { continue };
             let full = values.len() >= most_values && !values.contains_key(value);
@@ -277,7 +281,7 @@ impl Inspector {
     /// Takes into account what another inspector with the same options saw.
     pub fn merge(&mut self, other: Inspector) {
         let keys = self.keys.len();
-        let Inspector { guess_key: _, guess_type: _, line_bytes, keys: their_keys, types, by_types, scratch: _ } = other;
+        let Inspector { guess_key: _, guess_type: _, line_bytes, keys: their_keys, types, type_names: _, by_types, scratch: _ } = other;
         self.line_bytes += line_bytes;
         for (at, mut candidate) in types.into_iter().enumerate() {
             self.types[at].items += candidate.items;
@@ -477,18 +481,18 @@ fn always_present(all: &Group) -> Vec<String> {
 }
 
 fn drift(entities: &[Entity]) -> Vec<Drift> {
-    let named: Vec<&Entity> = entities.iter().filter(|entity| entity.name.is_some()).collect();
-    let values: Vec<(&str, u64)> = named.iter().map(|entity| (entity.label(), entity.items)).collect();
+    let named: Vec<(&str, &Entity)> = entities.iter().filter_map(|entity| Some((entity.name.as_deref()?, entity))).collect();
+    let values: Vec<(&str, u64)> = named.iter().map(|(name, entity)| (*name, entity.items)).collect();
     drift::near_twins(&values)
         .into_iter()
         .map(|(head, twins)| Drift {
-            name: named[head].label().to_owned(),
-            items: named[head].items,
+            name: named[head].0.to_owned(),
+            items: named[head].1.items,
             variants: twins
                 .into_iter()
                 .map(|twin| {
-                    let entity = named[twin.value];
-                    Variant { name: entity.label().to_owned(), items: entity.items, differs_by: twin.by, first: entity.first }
+                    let (name, entity) = named[twin.value];
+                    Variant { name: name.to_owned(), items: entity.items, differs_by: twin.by, first: entity.first }
                 })
                 .collect(),
         })

@@ -121,10 +121,10 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// The name, or `(none)`.
+    /// The name, or `(none)`. In quotes where blanks at its ends or its emptiness would not be seen.
     #[must_use]
-    pub fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or("(none)")
+    pub fn label(&self) -> String {
+        self.name.as_deref().map_or_else(|| "(none)".to_owned(), visible)
     }
 }
 
@@ -218,6 +218,11 @@ pub struct HotPartition {
     pub bytes_percent: f64,
 }
 
+/// A name whose blanks can be seen.
+fn visible(name: &str) -> String {
+    if name.is_empty() || name.trim() != name { format!("\"{name}\"") } else { name.to_owned() }
+}
+
 /// `part` of `whole` in percent, rounded down to hundredths, so that only all is 100.
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     let hundredths = (u128::from(part) * 10_000).checked_div(u128::from(whole)).unwrap_or(0);
@@ -296,7 +301,7 @@ impl Report {
         table.row(["entity", "items", "%", "bytes", "99 % up to", "largest", ""].map(str::to_owned));
         for entity in &self.entities {
             table.row([
-                entity.label().to_owned(),
+                entity.label(),
                 thousands(entity.items),
                 format!("{:.2}", entity.percent),
                 thousands(entity.item_bytes.total),
@@ -321,7 +326,7 @@ impl Report {
         for entity in &self.entities {
             for (at, shape) in entity.key_shapes.iter().take(ROWS).enumerate() {
                 let probably = shape.probably.as_ref().map_or(String::new(), |entity| format!("; probably {entity}"));
-                let label = if at == 0 { entity.label().to_owned() } else { String::new() };
+                let label = if at == 0 { entity.label() } else { String::new() };
                 table.row([label, thousands(shape.items), shape.shape.clone(), format!("{}{probably}", shape.first)]);
             }
             if let Some(more) = entity.key_shapes.len().checked_sub(ROWS).filter(|more| *more > 0) {
@@ -341,8 +346,8 @@ impl Report {
         for drift in &self.drift {
             for variant in &drift.variants {
                 table.row([
-                    variant.name.clone(),
-                    format!("{} ({})", drift.name, thousands(drift.items)),
+                    visible(&variant.name),
+                    format!("{} ({})", visible(&drift.name), thousands(drift.items)),
                     thousands(variant.items),
                     variant.differs_by.to_owned(),
                     variant.first.map_or(String::new(), |first| first.to_string()),
@@ -354,7 +359,12 @@ impl Report {
     }
 
     fn attributes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for entity in &self.entities {
+        let drifted = |entity: &Entity| {
+            let variants = self.drift.iter().flat_map(|drift| &drift.variants);
+            entity.name.is_some() && variants.map(|variant| Some(&variant.name)).any(|name| name == entity.name.as_ref())
+        };
+        // A drifted spelling has the attributes of the right one; its own are in the fields.
+        for entity in self.entities.iter().filter(|entity| !drifted(entity)) {
             let mut table = Table::new(&[Side::Left, Side::Right, Side::Right, Side::Left]);
             table.row([format!("attributes of {}", entity.label()), "%".to_owned(), "largest".to_owned(), "types".to_owned()]);
             for attribute in entity.attributes.iter().take(ROWS) {

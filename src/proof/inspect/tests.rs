@@ -22,6 +22,11 @@ fn report(options: &Options, lines: &[impl AsRef<str>]) -> Report {
     inspect(options, (1..).zip(lines.iter().map(AsRef::as_ref))).report()
 }
 
+/// The entities with their counts.
+fn labels(report: &Report) -> String {
+    report.entities.iter().map(|entity| format!("{} {}", entity.label(), entity.items)).collect::<Vec<_>>().join(", ")
+}
+
 fn documents() -> Vec<String> {
     let mut lines: Vec<String> = (0..40)
         .map(|n| format!(r#""PK":{{"S":"WS#w{}"}},"SK":{{"S":"DOC#{n}"}},"EntityType":{{"S":"Document"}},"size":{{"N":"{n}"}}"#, n % 4))
@@ -84,11 +89,11 @@ fn the_most_frequent_candidate_names_the_entity() {
     ];
     let found = report(&Options::default(), &lines);
     assert_eq!(found.type_attribute.as_ref().unwrap().name, "type");
-    assert_eq!(found.entities.iter().map(|entity| (entity.label(), entity.items)).collect::<Vec<_>>(), [("A", 2), ("B", 1), ("(none)", 1)]);
+    assert_eq!(labels(&found), "A 2, B 1, (none) 1");
     let candidates: Vec<_> = found.type_candidates.iter().map(|candidate| (&*candidate.name, candidate.items)).collect();
     assert_eq!(candidates, [("_et", 1), ("type", 3)]);
     let named = report(&Options { type_attribute: Some("_et".to_owned()), ..Options::default() }, &lines);
-    assert_eq!(named.entities.iter().map(|entity| (entity.label(), entity.items)).collect::<Vec<_>>(), [("X", 1), ("(none)", 3)]);
+    assert_eq!(labels(&named), "X 1, (none) 3");
 }
 
 #[test]
@@ -100,13 +105,22 @@ fn an_attribute_with_too_many_values_names_no_entity() {
     assert_eq!((many.type_attribute.unwrap().name, many.entities.len()), ("kind".to_owned(), 1));
     assert_eq!(many.type_candidates[0].values, None);
     let long = report(&Options::default(), &[format!(r#""type":{{"S":"{}"}}"#, "x".repeat(300))]);
-    assert_eq!((long.type_attribute, long.items, long.entities[0].label()), (None, 1, "(none)"));
+    assert_eq!((long.type_attribute.as_ref(), labels(&long)), (None, "(none) 1".to_owned()));
     let named = Options { type_attribute: Some("type".to_owned()), ..Options::default() };
     assert_eq!(report(&named, &lines).entities.len(), VALUES + 1);
     let lines: Vec<String> = (0..=NAMED_VALUES).map(|n| format!(r#""id":{{"S":"{n}"}},"type":{{"S":"t{n}"}}"#)).collect();
     let overflown = report(&named, &lines);
     assert_eq!((overflown.items, overflown.entities.len(), overflown.entities[0].items), (2_001, 1, 2_001));
     assert!(overflown.to_string().contains("none found; looked at: type (100.00 %, too many values)"));
+}
+
+#[test]
+fn blanks_in_a_name_can_be_seen() {
+    let lines = ["Doc", "Doc", "Doc ", ""].map(|name| format!(r#""id":{{"S":"1"}},"type":{{"S":"{name}"}}"#));
+    let report = report(&Options::default(), &lines);
+    assert_eq!(labels(&report), r#"Doc 2, "" 1, "Doc " 1"#);
+    assert_eq!(report.drift[0].variants[0].name, "Doc ");
+    assert!(report.to_string().contains(r#""Doc "  Doc (2)      1  blanks or punctuation"#), "{report}");
 }
 
 #[test]
@@ -119,7 +133,7 @@ fn nothing_seen_is_a_report_too() {
 #[test]
 fn names_and_keys_cannot_break_the_tables() {
     let text = report(&Options::default(), &[r#""PK":{"S":"a\nb\u001b[31m"},"SK":{"S":"x"},"EntityType":{"S":"T\n"}"#]).to_string();
-    assert!(text.contains("a\\nb\\u{1b}[31m") && text.contains("T\\n  ") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("a\\nb\\u{1b}[31m") && text.contains("\"T\\n\"  ") && !text.contains('\u{1b}'), "{text}");
 }
 
 /// Items that give candidates up: some lack a key, some types have many values.
