@@ -25,7 +25,6 @@ pub struct Inspection {
     /// The place of the first of them and what is wrong with it.
     pub first_unreadable: Option<String>,
     /// The names of the data files, by the id that the places in the report use.
-    #[serde(skip)]
     pub files: Vec<String>,
 }
 
