@@ -15,6 +15,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(super) use outputs::given;
+
 /// The name of the dataset that unclassified items join when they are kept.
 pub(super) const UNCLASSIFIED: &str = "Unclassified";
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::expr::Template;
 use crate::model::{KeySchema, Table};
+use crate::plan::bind::given;
 use crate::plan::{Entity, Output, Plan, Source, Unclassified};
 
 impl fmt::Display for Plan {
@@ -106,14 +107,17 @@ impl Plan {
         };
         for (index, templates) in table.indexes.iter().zip(indexes) {
             match templates {
-                Some(templates) if templates.is_empty() => writeln!(f, "    index {}: in it by its other attributes", index.name)?,
+                // An index whose attributes all come from the table's key or the type stamp, such as an inverted one.
+                _ if index.key.attributes().all(|attribute| given(table, &attribute.name)) => {
+                    writeln!(f, "    index {}: in it by the table's own attributes", index.name)?;
+                }
                 Some(templates) => writeln!(f, "    index {}: {}, left out where a part is missing", index.name, Templates(templates))?,
                 None => writeln!(f, "    index {}: not in it", index.name)?,
             }
         }
         // What an index takes away from items is said, since it is the one thing a step did not name.
-        let given = |name: &str| indexes.iter().flatten().flatten().any(|(known, _)| known == name);
-        let lost: Vec<_> = output.cleared(table).into_iter().filter(|name| !given(name)).collect();
+        let declared = |name: &str| indexes.iter().flatten().flatten().any(|(known, _)| known == name);
+        let lost: Vec<_> = output.cleared(table).into_iter().filter(|name| !declared(name)).collect();
         if !lost.is_empty() {
             writeln!(f, "    loses index keys {}", lost.join(", "))?;
         }

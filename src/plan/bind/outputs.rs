@@ -101,11 +101,9 @@ impl<'n> Binder<'_, 'n> {
             if self.spec.tables[table.index()].indexes[at].key.is_none() {
                 continue;
             }
-            let Table { key, indexes, type_attribute, .. } = &self.targets.tables[table.index()];
-            // What the table's key and the type stamp give already is not said a second time.
-            let given = |name: &str| key.attributes().any(|known| known.name == name) || type_attribute.as_deref() == Some(name);
-            let (given, expected): (Vec<_>, Vec<_>) =
-                indexes[at].key.attributes().map(|attribute| attribute.name.clone()).partition(|name| given(name));
+            let table = &self.targets.tables[table.index()];
+            let attributes = table.indexes[at].key.attributes().map(|attribute| attribute.name.clone());
+            let (given, expected): (Vec<_>, Vec<_>) = attributes.partition(|name| given(table, name));
             let bound = self.templates(templates, &format!("index {}", word.text), &expected, &given, captures);
             self.check_shared(&found, &bound, templates);
             found[at] = Some(bound);
@@ -158,6 +156,11 @@ impl<'n> Binder<'_, 'n> {
     }
 }
 
+/// Whether the table's key or its type stamp gives the attribute; an index's templates do not say it a second time then.
+pub(in crate::plan) fn given(table: &Table, name: &str) -> bool {
+    table.key.attributes().any(|known| known.name == name) || table.type_attribute.as_deref() == Some(name)
+}
+
 impl Output {
     /// The key attributes of the table's indexes that an item loses before the declared index keys are written: all of
     /// them but those that the table's key or the type stamp gives. So no stale value keeps an item in a sparse index.
@@ -166,8 +169,7 @@ impl Output {
         let mut found = Vec::new();
         for attribute in table.indexes.iter().map(|index| &index.key).flat_map(KeySchema::attributes) {
             let name = attribute.name.as_str();
-            let given = table.key.attributes().any(|known| known.name == name) || table.type_attribute.as_deref() == Some(name);
-            if !given && !found.contains(&name) {
+            if !given(table, name) && !found.contains(&name) {
                 found.push(name);
             }
         }
