@@ -75,6 +75,15 @@ impl<'n> Node<'n> {
         matches!(self.value(), DeValue::Table(table) if table.contains_key(name))
     }
 
+    /// The string, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&'n str> {
+        match self.value() {
+            DeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether this is a table.
     #[must_use]
     pub fn is_table(&self) -> bool {

@@ -86,6 +86,7 @@ pub mod proof;
 
 mod exec;
 
-pub use exec::{Destination, ExampleFailure, Input, Job, Options, Summary, check_examples, event};
-pub use exec::ledger::Counts;
+pub use exec::{
+    Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect,
+};
 pub use plan::Plan;

@@ -27,7 +27,7 @@ pub struct Decoded<'a> {
     pub source: &'a [u8],
 }
 
-/// Decodes one line: `{"Item":{…}}`, or a line of a rejects file, which may hold the refused line as text under `Raw`.
+/// Decodes one line: `{"Item":{…}}`. A member `Reject`, which lines of a rejects file have, is passed over.
 ///
 /// In one pass. Names and texts borrow from the line; what holds escapes, binaries, lists and maps are in the arena.
 /// Numbers stay the text they are, and sets keep their order.
@@ -37,7 +37,7 @@ pub struct Decoded<'a> {
 pub fn decode_line<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Reason> {
     let result = match line.strip_prefix(r#"{"Item":"#) {
         Some(rest) if rest.starts_with('{') => usual(line, arena),
-        _ => members(&mut Cursor::new(line, 0, arena), Raw::Allowed),
+        _ => members(&mut Cursor::new(line, 0, arena)),
     };
     result.map_err(Refused::into_reason)
 }
@@ -50,22 +50,15 @@ fn usual<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Refused> {
         return Ok(decoded);
     }
     if cursor.eat(b',') {
-        return members_after(&mut cursor, Raw::Allowed, Some(decoded));
+        return members_after(&mut cursor, Some(decoded));
     }
     cursor.expect(b'}', &Place::Item, "`,` or `}` after the item")?;
     cursor.end()?;
     Ok(decoded)
 }
 
-/// Whether a line may hold another line under `Raw`; the inner one may not.
-#[derive(Clone, Copy, PartialEq)]
-enum Raw {
-    Allowed,
-    Inside,
-}
-
 /// Any other line, from its start.
-fn members<'a>(cursor: &mut Cursor<'a>, raw: Raw) -> Result<Decoded<'a>, Refused> {
+fn members<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
     if let Some((rule, message)) = cursor.foreign() {
         return Err(Refused::new(rule, message));
     }
@@ -73,24 +66,20 @@ fn members<'a>(cursor: &mut Cursor<'a>, raw: Raw) -> Result<Decoded<'a>, Refused
     if cursor.eat(b'}') {
         return Err(cursor.fail("not-an-item", &Place::Item, r#"an empty object; expected `{"Item":{…}}`"#));
     }
-    members_after(cursor, raw, None)
+    members_after(cursor, None)
 }
 
 /// The members of the line's object, from a name on.
-fn members_after<'a>(cursor: &mut Cursor<'a>, raw: Raw, mut known: Option<Decoded<'a>>) -> Result<Decoded<'a>, Refused> {
+fn members_after<'a>(cursor: &mut Cursor<'a>, mut known: Option<Decoded<'a>>) -> Result<Decoded<'a>, Refused> {
     loop {
         cursor.skip_blanks();
         let start = cursor.at();
         let name = cursor.name(&Place::Item)?;
         match name {
-            "Item" | "Raw" if known.is_some() => {
-                return Err(cursor::refusal(start, "not-an-item", &Place::Item, &format!("`{name}` in a line that already holds an item")));
+            "Item" if known.is_some() => {
+                return Err(cursor::refusal(start, "not-an-item", &Place::Item, "a second `Item` in the line"));
             }
             "Item" => known = Some(item(cursor)?),
-            "Raw" if raw == Raw::Allowed => {
-                let text = cursor.text(&Place::Item, "the refused line as text under `Raw`")?;
-                known = Some(members(&mut Cursor::new(text, 0, cursor.arena()), Raw::Inside)?);
-            }
             "Reject" => cursor.skip()?,
             "Keys" | "NewImage" | "OldImage" | "Metadata" | "Record" => {
                 let message = format!("`{name}`: a change record of an incremental export, which is not read yet; use a full export");

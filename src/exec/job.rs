@@ -13,6 +13,8 @@ use crossbeam_channel::bounded;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+#[cfg(feature = "dynamodb")]
+use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Reject, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::ledger::{Ledger, wrong_sum};
@@ -26,7 +28,14 @@ use crate::model::{EntityId, FileId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
 use crate::shape::Shape;
+use crate::sink::batch_files::BatchFiles;
+#[cfg(feature = "dynamodb")]
+use crate::sink::batch_write::DynamoDbSink;
+use crate::sink::import_files::ImportFiles;
+#[cfg(feature = "parquet")]
+use crate::sink::parquet::ParquetSink;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
+use crate::source::Chunk;
 use crate::source::manifest::{self, DataFile, Export};
 
 /// Payloads that a lane may be behind the feeder.
@@ -42,7 +51,7 @@ pub struct Input {
 }
 
 /// Where items go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Destination {
     /// `parquet:DIR`
     #[cfg(feature = "parquet")]
@@ -53,7 +62,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(crate::aws::Options),
+    DynamoDb(aws::Options),
 }
 
 /// What a run may be told.
@@ -161,7 +170,7 @@ impl Job {
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
         for unit in &self.units {
-            let work = |chunk: &crate::source::Chunk| {
+            let work = |chunk: &Chunk| {
                 with_arena(|arena| {
                     let routed = router.route(chunk, arena);
                     let mut block = KeyBlock::new(partitions);
@@ -213,7 +222,7 @@ impl Job {
     fn run_unit(&self, unit: &Unit, collisions: &Arc<Collisions>, observer: &mut dyn Observer) -> Result<()> {
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::clone(collisions));
         let encoders: Vec<_> = self.sinks.iter().map(|sink| sink.encoder()).collect();
-        let work = |chunk: &crate::source::Chunk| {
+        let work = |chunk: &Chunk| {
             with_arena(|arena| {
                 let routed = router.route(chunk, arena);
                 let payloads = encoders.iter().map(|encoder| encoder.encode(&routed.outgoing)).collect::<Result<Vec<_>>>();
@@ -327,15 +336,8 @@ impl Job {
             return Ok(());
         }
         for id in &unit.files {
-            let file = &self.files[id.index()].file;
             let found = ledger.lines.get(&id.0).copied().unwrap_or(0);
-            if let Some(expected) = file.items.filter(|expected| *expected != found) {
-                return Err(Error::new(Kind::Input, "a data file holds another number of items than the manifest says")
-                    .with("file", file.path.display())
-                    .with("expected", format!("{expected} items"))
-                    .with("found", format!("{found} items"))
-                    .with("hint", "the file was cut, changed or mixed up after the export; copy the export again"));
-            }
+            self.files[id.index()].file.expect_items(found)?;
         }
         Ok(())
     }
@@ -512,17 +514,17 @@ fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<B
                 Destination::Parquet(dir) => {
                     let pool = Arc::clone(pool);
                     let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
-                    Box::new(crate::sink::parquet::ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                    Box::new(ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
                 }
                 Destination::Import(dir) => {
-                    Box::new(crate::sink::import_files::ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 Destination::Batch(dir) => {
-                    Box::new(crate::sink::batch_files::BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(config) => {
-                    Box::new(crate::sink::batch_write::DynamoDbSink::new(config.clone(), Arc::clone(&targets), options.table_names.clone())?)
+                Destination::DynamoDb(service) => {
+                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
                 }
             })
         })

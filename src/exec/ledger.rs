@@ -70,7 +70,7 @@ impl Counts {
     }
 
     /// Adds the counts of another part of the run.
-    pub fn add(&mut self, other: &Counts) {
+    pub(crate) fn add(&mut self, other: &Counts) {
         // Destructured, so that a new count cannot be forgotten here.
         let Counts {
             read,
@@ -121,7 +121,7 @@ impl Counts {
 
 /// The counts of a part of the run: a chunk, a unit, all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     /// By entity id; the last one stands for items that no entity claims.
     pub entities: Vec<Counts>,
     /// Lines that are no items; each is a reject.
@@ -138,7 +138,7 @@ pub struct Ledger {
 
 /// Outputs of a dataset that were handed to the sinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outgone {
+pub(crate) struct Outgone {
     /// Those that go to a table.
     pub placed: u64,
     /// Those that go to Parquet only.
@@ -147,8 +147,7 @@ pub struct Outgone {
 
 impl Ledger {
     /// An empty ledger for the entities of a plan.
-    #[must_use]
-    pub fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self { entities: vec![Counts::default(); plan.entities.len() + 1], ..Self::default() }
     }
 
@@ -157,7 +156,7 @@ impl Ledger {
     }
 
     /// Adds the ledger of another part of the run.
-    pub fn add(&mut self, other: &Ledger) {
+    pub(crate) fn add(&mut self, other: &Ledger) {
         let Ledger { entities, unreadable, lines, rules, replication_attributes, outgoing } = other;
         if self.entities.len() < entities.len() {
             self.entities.resize(entities.len(), Counts::default());
@@ -181,8 +180,7 @@ impl Ledger {
     }
 
     /// All entities and the unreadable lines together.
-    #[must_use]
-    pub fn total(&self) -> Counts {
+    pub(crate) fn total(&self) -> Counts {
         let mut total = Counts { read: self.unreadable, rejected: self.unreadable, ..Counts::default() };
         for counts in &self.entities {
             total.add(counts);
@@ -191,8 +189,7 @@ impl Ledger {
     }
 
     /// Lines read that hold something.
-    #[must_use]
-    pub fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         self.lines.values().sum()
     }
 
@@ -200,7 +197,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Which sum is wrong, with both sides.
-    pub fn check(&self, name: impl Fn(usize) -> String) -> Result<()> {
+    pub(crate) fn check(&self, name: impl Fn(usize) -> String) -> Result<()> {
         for (at, counts) in self.entities.iter().enumerate() {
             if !counts.balances() {
                 return Err(wrong_sum(&name(at))

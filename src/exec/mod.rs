@@ -6,8 +6,9 @@
 
 pub mod event;
 mod examples;
+mod inspect;
 mod job;
-pub mod ledger;
+mod ledger;
 mod pass;
 mod rejects;
 mod route;
@@ -15,5 +16,7 @@ mod summary;
 mod units;
 
 pub use examples::{ExampleFailure, check_examples};
+pub use inspect::{Inspection, inspect};
 pub use job::{Destination, Input, Job, Options};
+pub use ledger::Counts;
 pub use summary::Summary;

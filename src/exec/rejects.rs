@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
 use crate::codec::ddb_json::write_string;
 use crate::error::{Error, Kind, Reject, Result, Stage};
 use crate::exec::units::RunFile;
+use crate::model::Arena;
 use crate::plan::Plan;
 
 /// A rejects file that is being written. It is created with its first reject.
@@ -79,6 +81,27 @@ pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> 
         Ok(published)
     };
     publish().map_err(|error| failed(folder, error))
+}
+
+/// What a line of a rejects file held when it was refused, where it was no item then; any other line is given as it is.
+pub(crate) fn unwrap<'a>(line: &'a [u8], arena: &'a Arena) -> &'a [u8] {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Refused {
+        raw: Option<String>,
+        raw_base64: Option<String>,
+    }
+    if !line.starts_with(b"{\"Raw") {
+        return line;
+    }
+    match serde_json::from_slice(line) {
+        Ok(Refused { raw: Some(text), raw_base64: None }) => arena.alloc_str(&text).as_bytes(),
+        Ok(Refused { raw: None, raw_base64: Some(text) }) => match STANDARD.decode(text) {
+            Ok(bytes) => arena.alloc_slice_copy(&bytes),
+            Err(_) => line,
+        },
+        _ => line,
+    }
 }
 
 fn write_line(reject: &Reject, plan: &Plan, files: &[RunFile], out: &mut Vec<u8>) {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::codec::ddb_json::decode_line;
 use crate::error::{Error, Kind, Reason, Reject, Stage};
 use crate::exec::ledger::Ledger;
+use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
 use crate::model::{Arena, Batch, EntityId, Item, Origin, Row, Value};
@@ -66,9 +67,11 @@ impl<'p> Router<'p> {
         let mut rows: Vec<Vec<Row<'a>>> = self.plan.entities.iter().map(|_| Vec::new()).collect();
         let mut unclaimed = Vec::new();
         let mut records = 0;
-        for (origin, line) in lines(chunk) {
+        for (origin, line) in lines(chunk, arena) {
             records += 1;
-            let decoded = line.map_err(|bytes| (bytes, not_utf8(bytes))).and_then(|text| decode_line(text, arena).map_err(|reason| (text.as_bytes(), reason)));
+            let decoded = line
+                .map_err(|bytes| (bytes, not_utf8(bytes)))
+                .and_then(|text| decode_line(text, arena).map_err(|reason| (text.as_bytes(), reason)));
             let mut decoded = match decoded {
                 Ok(decoded) => decoded,
                 Err((line, reason)) => {
@@ -257,8 +260,9 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// The lines of a chunk that hold something, each as text or, where it is not UTF-8, as bytes.
-fn lines(chunk: &Chunk) -> impl Iterator<Item = (Origin, Result<&str, &[u8]>)> {
+/// The lines of a chunk that hold something, each as text or, where it is not UTF-8, as bytes. What a rejects file holds is
+/// unwrapped.
+pub(crate) fn lines<'a>(chunk: &'a Chunk, arena: &'a Arena) -> impl Iterator<Item = (Origin, Result<&'a str, &'a [u8]>)> {
     // One check of the whole chunk is several times quicker than one for each line.
     let text = simdutf8::basic::from_utf8(&chunk.bytes).ok();
     let mut start = 0;
@@ -274,8 +278,11 @@ fn lines(chunk: &Chunk) -> impl Iterator<Item = (Origin, Result<&str, &[u8]>)> {
             }
             let bytes = &chunk.bytes[from..end];
             let content = match text {
-                Some(text) => Ok(&text[from..end]),
-                None => std::str::from_utf8(bytes).map_err(|_| bytes),
+                Some(text) if !text[from..].starts_with("{\"Raw") => Ok(&text[from..end]),
+                _ => {
+                    let bytes = rejects::unwrap(bytes, arena);
+                    std::str::from_utf8(bytes).map_err(|_| bytes)
+                }
             };
             return Some((Origin { file: chunk.first.file, line }, content));
         }

@@ -111,7 +111,7 @@ impl Template {
         let separator = if literals().any(|literal| literal.contains('#')) {
             b'#'
         } else {
-            literals().flat_map(str::bytes).filter(|byte| matches!(byte, b':' | b'|' | b'/')).next_back().unwrap_or(b'#')
+            literals().flat_map(str::bytes).rfind(|byte| matches!(byte, b':' | b'|' | b'/')).unwrap_or(b'#')
         };
         Ok(Self { text: text.into(), parts, separator, literal })
     }

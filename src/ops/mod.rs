@@ -5,11 +5,21 @@
 use std::fmt;
 
 use crate::document::{Node, unknown};
-use crate::error::Diagnostics;
+use crate::error::{Diagnostics, Reason, Stage};
 use crate::model::Batch;
 
+mod cast;
+mod copy;
+mod drop;
+mod filter;
+mod json;
+mod keep;
 pub mod literal;
 pub mod read;
+mod rename;
+mod set;
+#[cfg(test)]
+mod testing;
 
 /// A bound step. `Display` is its line in `explain`.
 pub trait Op: fmt::Debug + fmt::Display + Send + Sync {
@@ -21,7 +31,21 @@ pub trait Op: fmt::Debug + fmt::Display + Send + Sync {
 type Bind = fn(Node<'_>, &[String], &mut Diagnostics) -> Option<Box<dyn Op>>;
 
 /// All steps, by the name that the pipeline file gives them.
-const STEPS: [(&str, Bind); 0] = [];
+const STEPS: [(&str, Bind); 8] = [
+    ("rename", rename::bind),
+    ("drop", drop::bind),
+    ("keep", keep::bind),
+    ("set", set::bind),
+    ("default", set::bind_default),
+    ("copy", copy::bind),
+    ("cast", cast::bind),
+    ("filter", filter::bind),
+];
+
+/// Why `step` cannot carry an item. The message starts with the step, as `explain` writes it.
+fn refused(rule: &'static str, step: fmt::Arguments<'_>, what: impl fmt::Display) -> Reason {
+    Reason::new(Stage::Step, rule, format!("{step}: {what}"))
+}
 
 /// Binds the steps of one way out, in order. `captures` are the names that the entity's key templates capture.
 /// A step is a table with one field, its name. Steps with mistakes are reported and left out.

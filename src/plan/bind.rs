@@ -12,6 +12,8 @@ mod classes;
 mod examples;
 mod outputs;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 /// The name of the dataset that unclassified items join when they are kept.
 pub(super) const UNCLASSIFIED: &str = "Unclassified";

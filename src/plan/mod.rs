@@ -13,6 +13,7 @@ use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;
 
 mod bind;
+mod explain;
 
 /// A bound pipeline.
 #[derive(Debug)]

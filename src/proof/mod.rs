@@ -1,3 +1,4 @@
-//! What is shown before the first write.
+//! What is shown before anything is written.
 
 pub mod collisions;
+pub mod inspect;

@@ -30,9 +30,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// and the start of the next one.
 pub struct ChunkReader {
     id: FileId,
-    name: String,
     path: PathBuf,
-    expected_items: Option<u64>,
     chunk_bytes: usize,
     max_line_bytes: usize,
     input: Input,
@@ -75,7 +73,7 @@ impl ChunkReader {
     /// # Errors
     /// Kind `Input`, with the path, when the file cannot be opened or read, or is compressed in another way.
     pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
-        let DataFile { path, name, items, md5, compressed_bytes: _ } = file;
+        let DataFile { path, md5, name: _, items: _, compressed_bytes: _ } = file;
         let opened = store::open_to_read(path)?;
         let mut input = Input {
             file: opened,
@@ -101,9 +99,7 @@ impl ChunkReader {
         let form = if input.unused().starts_with(&GZIP_MAGIC) { Form::Gzip(new_member()) } else { Form::Plain };
         Ok(Self {
             id,
-            name: name.clone(),
             path: path.clone(),
-            expected_items: *items,
             chunk_bytes: chunk_bytes.max(1),
             max_line_bytes: MAX_LINE_BYTES,
             input,
@@ -225,22 +221,6 @@ impl ChunkReader {
     #[must_use]
     pub fn compressed_read(&self) -> u64 {
         self.input.before + self.input.end as u64
-    }
-
-    /// Compares the number of items found, that is of lines that are not empty, unreadable ones too, with the manifest's.
-    ///
-    /// # Errors
-    /// Kind `Input`, when the manifest says another number.
-    pub fn expect_items(&self, found: u64) -> Result<()> {
-        match self.expected_items {
-            Some(expected) if expected != found => {
-                Err(Error::new(Kind::Input, "the data file has another number of items than the manifest says")
-                    .with("file", &self.name)
-                    .with("expected", format_args!("{expected} items"))
-                    .with("found", format_args!("{found} items")))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -452,15 +432,6 @@ mod tests {
         let error = reader.next().unwrap_err();
         assert!(error.to_string().contains("expected: md5 AAAAAAAAAAAAAAAAAAAAAA=="), "{error}");
         assert!(reader.next().unwrap().is_none(), "an error is given once");
-    }
-
-    #[test]
-    fn another_number_of_items_than_the_manifest_says_is_an_error() {
-        let (_temp, file) = file(b"a\n\nb\n");
-        let reader = ChunkReader::open(&file, FileId(0), 100).unwrap();
-        reader.expect_items(2).unwrap();
-        let error = reader.expect_items(1).unwrap_err().to_string();
-        assert!(error.contains("file: data/x.json\n  expected: 2 items\n  found: 1 items"), "{error}");
     }
 
     #[test]

@@ -66,6 +66,25 @@ pub struct DataFile {
     pub compressed_bytes: u64,
 }
 
+impl DataFile {
+    /// Compares the number of items found, that is of lines that are not empty, unreadable ones too, with the manifest's.
+    ///
+    /// # Errors
+    /// Kind `Input`, when the manifest says another number.
+    pub fn expect_items(&self, found: u64) -> Result<()> {
+        match self.items {
+            Some(expected) if expected != found => {
+                Err(Error::new(Kind::Input, "a data file holds another number of items than the manifest says")
+                    .with("file", self.path.display())
+                    .with("expected", format_args!("{expected} items"))
+                    .with("found", format_args!("{found} items"))
+                    .with("hint", "the file was cut, changed or mixed up after the export; copy the export again"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What the summary of an export says about where it comes from. Nothing here is needed to read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {

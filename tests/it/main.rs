@@ -1,3 +1,11 @@
-//! Integration tests.
+//! Integration tests: the real program, real servers, real readers.
 
+mod batch_write;
+mod broken;
+mod layers;
+mod order;
+mod program;
+mod python;
+mod rejects;
 mod samples;
+mod support;

@@ -35,10 +35,6 @@ impl<'a> Cursor<'a> {
         Self { line, at, arena }
     }
 
-    pub(super) fn arena(&self) -> &'a Arena {
-        self.arena
-    }
-
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -98,12 +94,6 @@ impl<'a> Cursor<'a> {
         let name = self.string(place)?;
         self.expect(b':', place, "`:` after a name")?;
         Ok(name)
-    }
-
-    /// A JSON string, or the complaint that it is not `expected`.
-    pub(super) fn text(&mut self, place: &Place<'_>, expected: &str) -> Result<&'a str, Refused> {
-        self.expect(b'"', place, expected)?;
-        self.string(place)
     }
 
     /// A string, from behind its quote.

@@ -104,19 +104,13 @@ fn a_line_of_a_rejects_file_is_read_again() {
         format!(r#"{{"Item":{item},"Reject":{{"rule":"item-size","at":[1,-2.5e3,{{"x":null}}],"text":"}}]\""}}}}"#),
         format!(r#"{{"Reject":{{}},"Item":{item}}}"#),
         format!(r#"{{"Reject":null , "Item" :{item}}}"#),
-        r#"{"Raw":"{\"Item\":{\"PK\":{\"S\":\"a\\\"b\"}}}","Reject":{"rule":"json"}}"#.to_owned(),
     ] {
         let arena = Arena::new();
         let decoded = decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"));
         assert_eq!(decoded.source, item.as_bytes(), "{line}");
         assert_eq!(decoded.item.attributes(), [("PK", Value::S("a\"b"))]);
     }
-    assert_eq!(
-        refused(r#"{"Raw":"{\"Raw\":\"x\"}"}"#),
-        r#"not-an-item: column 2: member `Raw` beside or instead of `Item`; expected `{"Item":{…}}`"#
-    );
-    assert_eq!(refused(r#"{"Raw":"no item","Reject":{}}"#), r#"not-an-item: column 1: what is no JSON; expected `{"Item":{…}}`"#);
-    assert_eq!(refused(r#"{"Item":{},"Raw":"x"}"#), "not-an-item: column 12: `Raw` in a line that already holds an item");
+    assert_eq!(refused(r#"{"Item":{},"Item":{}}"#), "not-an-item: column 12: a second `Item` in the line");
     assert_eq!(refused(r#"{"Reject":{}}"#), "not-an-item: column 14: no `Item` in the line");
 }
 

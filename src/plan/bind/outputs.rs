@@ -15,7 +15,9 @@ type Templates = Vec<(String, Template)>;
 impl<'n> Binder<'_, 'n> {
     pub(super) fn output(&mut self, entity: &EntitySpec<'n>, spec: &OutputSpec<'n>, captures: &[String], sources: &[usize]) -> Output {
         let name = spec.entity.as_ref().unwrap_or(&entity.name);
-        if let Some(owner) = self.spec.entities.iter().find(|owner| owner.aliases.iter().any(|alias| alias.text == name.text)) {
+        if let Some(emitted) = &spec.entity
+            && let Some(owner) = self.spec.entities.iter().find(|owner| owner.aliases.iter().any(|alias| alias.text == emitted.text))
+        {
             let message = format!("`{}` is an alias of {}, and items leave under the canonical name", name.text, owner.name.text);
             self.diagnostics.error_with_help(name.span.clone(), message, format!("write `{}`", owner.name.text));
         }

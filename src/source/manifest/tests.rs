@@ -1,3 +1,5 @@
+//! What is accepted as an export, and what each refusal says.
+
 use super::*;
 
 const ID: &str = "01768385930622-efd1a093";

@@ -1,0 +1,43 @@
+//! `dynamorph inspect`: what is in an export.
+
+use std::fmt::Write;
+
+use dynamorph::error::{Error, Kind};
+use dynamorph::proof::inspect::Options;
+
+use crate::cli::args::{Args, Inspect, Output};
+use crate::cli::progress::Progress;
+use crate::cli::run::jobs;
+use crate::cli::{DONE, Failure, print};
+
+pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
+    if command.sort_key.is_some() && command.partition_key.is_none() {
+        return Err(Error::new(Kind::Usage, "--sort-key needs --partition-key").with("hint", "name both, or neither to have them guessed").into());
+    }
+    let options = Options {
+        partition: command.partition_key.clone(),
+        sort: command.sort_key.clone(),
+        type_attribute: command.type_attribute.clone(),
+    };
+    let mut progress = Progress::new(args.quiet || args.output == Output::Json);
+    let inspection = dynamorph::inspect(&command.export, &options, jobs(command.jobs), command.limit, &mut progress)?;
+    drop(progress);
+    match args.output {
+        Output::Json => {
+            let json = serde_json::to_string_pretty(&inspection).expect("an inspection has only string keys and finite numbers");
+            print(&format!("{json}\n"));
+        }
+        Output::Text => {
+            let mut text = inspection.report.to_string();
+            if let Some(first) = &inspection.first_unreadable {
+                let _ = writeln!(text, "\n{} lines are no items; the first is {first}", inspection.unreadable);
+            }
+            text.push_str("\nfiles\n");
+            for (number, name) in (1..).zip(&inspection.files) {
+                let _ = writeln!(text, "  {number}  {name}");
+            }
+            print(&text);
+        }
+    }
+    Ok(DONE)
+}

@@ -1,0 +1,222 @@
+//! Mistakes in whole pipeline files, and what a right one is bound to.
+
+use crate::expr::{Condition, Template};
+use crate::model::{DatasetId, KeyType, SourceId, TableId};
+use crate::plan::{Expected, Plan, Unclassified};
+
+const HEAD: &str = "version = 1\n\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"EntityType\"\n\n[table.docs]\nkey = { partition = \"EntityRef\", sort = \"Detail\" }\ntype = \"EntityType\"\nindex.recent = { key = { partition = \"GSI1PK\", sort = \"GSI1SK\" } }\n\n";
+
+const DOCUMENT: &str = "[entity.Document]\nmatch = { PK = \"WS#{ws}\", SK = \"DOC#{doc}\" }\nto = \"docs\"\nkey = { EntityRef = \"WS#{ws}\", Detail = \"DOC#{doc}\" }\n";
+
+/// The mistakes in `text`, without the quoted lines: `line:column: message (help)`.
+fn mistakes(text: &str) -> Vec<String> {
+    let Err(diagnostics) = Plan::from_toml(text) else {
+        return Vec::new();
+    };
+    let place = |at: usize| {
+        let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+        format!("{}:{}", text[..at].matches('\n').count() + 1, at - start + 1)
+    };
+    let show = |found: &&crate::error::Diagnostic| match &found.help {
+        Some(help) => format!("{}: {} ({help})", place(found.span.start), found.message),
+        None => format!("{}: {}", place(found.span.start), found.message),
+    };
+    diagnostics.sorted().iter().map(show).collect()
+}
+
+/// A file of the usual head and `tail` has one mistake, which contains `expected`.
+#[track_caller]
+fn one(tail: &str, expected: &str) {
+    let found = mistakes(&format!("{HEAD}{tail}"));
+    assert!(found.len() == 1 && found[0].contains(expected), "expected: {expected}\nfound: {found:#?}");
+}
+
+#[test]
+fn a_right_file_is_bound() {
+    let plan = Plan::from_toml(&format!(
+        "{HEAD}{DOCUMENT}aliases = [\"Doc\"]\nindex.recent = {{ GSI1SK = \"{{updatedAt}}\", GSI1PK = \"WS#{{ws}}\" }}\nsteps = [{{ drop = [\"legacy\"] }}]\n\n[[entity.Document.emit]]\nentity = \"Card\"\n\n[unclassified]\npolicy = \"keep\"\n"
+    ))
+    .unwrap();
+    assert_eq!(plan.sources[0].type_attribute.as_deref(), Some("EntityType"));
+    assert_eq!(plan.entities[0].captures, ["ws", "doc"]);
+    let [own, emit] = &plan.entities[0].outputs[..] else { panic!("two ways out") };
+    assert_eq!((own.dataset, own.table, own.type_value.as_str()), (DatasetId(0), Some(TableId(0)), "Document"));
+    assert_eq!(own.indexes[0].as_ref().unwrap().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["GSI1PK", "GSI1SK"]);
+    assert_eq!((emit.dataset, emit.table, emit.type_value.as_str()), (DatasetId(1), None, "Card"));
+    assert_eq!(plan.targets.datasets[0].leading, ["EntityRef", "Detail", "GSI1PK", "GSI1SK", "EntityType"]);
+    assert_eq!(plan.targets.datasets[1].leading, ["PK", "SK", "EntityType"]);
+    // The table's key is not the source's, so unclassified items, kept as they are, fit into Parquet only.
+    assert_eq!(plan.unclassified, Unclassified::Keep { dataset: DatasetId(2), table: None });
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_and_at_its_place() {
+    let text = "version = 2\nsuorce = 1\n\n[source]\nkey = { partition = \"PK\", srot = \"SK\" }\n\n[table.docs]\nkey = { partition = \"EntityRef\", sort = \"Detail\" }\n\n[entity.Document]\nmatch = { PKK = \"WS#{ws}\" }\nsteps = [{ renmae = {} }, { drop = [\"a[\"] }]\nto = \"dosc\"\n";
+    assert_eq!(
+        mistakes(text),
+        [
+            "1:11: unknown version: 2 (this program reads version 1)",
+            "2:1: unknown field in the pipeline file: `suorce` (did you mean `source`?)",
+            "5:27: unknown field in `key`: `srot` (did you mean `sort`?)",
+            "7:8: no entity writes to table docs (add `to = \"docs\"` to an entity, or take the table out)",
+            "11:11: unknown key attribute of the source: `PKK` (did you mean `PK`?)",
+            "12:12: unknown step: `renmae` (did you mean `rename`?)",
+            "12:37: `[` without `]` in path `a[`",
+            "13:6: unknown table: `dosc` (did you mean `docs`?)",
+        ]
+    );
+}
+
+#[test]
+fn a_syntax_error_is_reported_alone() {
+    let found = mistakes("version = 1\n[source\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("2:"), "{found:?}");
+}
+
+#[test]
+fn a_key_names_exactly_the_keys_of_the_table() {
+    let entity = |rest: &str| format!("[entity.Document]\nmatch = {{ PK = \"WS#{{ws}}\", SK = \"DOC#{{doc}}\" }}\n{rest}\n");
+    one(
+        &entity("to = \"docs\"\nkey = { EntityRef = \"WS#{ws}\" }"),
+        "the key of table docs lacks `Detail` (it takes a template for each of EntityRef, Detail)",
+    );
+    one(
+        &entity("to = \"docs\"\nkey = { EntityRef = \"a\", Detial = \"b\" }"),
+        "unknown attribute in the key of table docs: `Detial` (did you mean `Detail`?)",
+    );
+    one(
+        &entity("to = \"docs\"\nkey = { EntityRef = \"a\", Detail = \"b\", PK = \"c\" }"),
+        "unknown attribute in the key of table docs: `PK`",
+    );
+    one(&entity("to = \"docs\""), "items keep their key PK, SK, and table docs has the key EntityRef, Detail (add `key = { … }`");
+    one(&format!("{DOCUMENT}[entity.Other]\nkey = {{ PK = \"a\" }}\n"), "`key` without a table");
+    one(&format!("{DOCUMENT}[entity.Other]\nindex.recent = {{ }}\n"), "`index` without a table");
+}
+
+#[test]
+fn an_index_names_exactly_its_own_keys() {
+    one(&format!("{DOCUMENT}index.recnet = {{ GSI1PK = \"a\" }}\n"), "unknown index of table docs: `recnet` (did you mean `recent`?)");
+    one(&format!("{DOCUMENT}index.recent = {{ GSI1PK = \"a\" }}\n"), "the index recent lacks `GSI1SK`");
+    let shared = "[table.notes]\nkey = { partition = \"A\" }\nindex.one = { key = { partition = \"A\", sort = \"B\" } }\nindex.two = { key = { partition = \"B\" } }\n[entity.Note]\nto = \"notes\"\nkey = { A = \"a\" }\n";
+    one(&format!("{DOCUMENT}{shared}index.one = {{ A = \"a\", B = \"b\" }}\n"), "`A` has its value from the table's key");
+    one(
+        &format!("{DOCUMENT}{shared}index.one = {{ B = \"b\" }}\nindex.two = {{ B = \"c\" }}\n"),
+        "`B` has another template in an index above",
+    );
+    assert_eq!(mistakes(&format!("{HEAD}{DOCUMENT}{shared}index.one = {{ B = \"b\" }}\nindex.two = {{ B = \"b\" }}\n")), [""; 0]);
+}
+
+#[test]
+fn a_mistake_in_a_template_or_a_condition_is_shown_at_its_own_place() {
+    let line = DOCUMENT.lines().count() + HEAD.lines().count() + 1;
+    let templates = Template::parse("{a | padd(3)}").unwrap_err();
+    let found = mistakes(&format!("{HEAD}{DOCUMENT}index.recent = {{ GSI1PK = \"{{a | padd(3)}}\", GSI1SK = 'x' }}\n"));
+    let column = "index.recent = { GSI1PK = \"".len() + 1 + templates.at.start;
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{line}:{column}: ")), "{found:?}");
+    let condition = Condition::parse("size(a) >").unwrap_err();
+    let found = mistakes(&format!("{HEAD}{DOCUMENT}when = \"size(a) >\"\n"));
+    let column = "when = \"".len() + 1 + condition.at.start;
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{line}:{column}: ")), "{found:?}");
+}
+
+#[test]
+fn entities_cannot_be_taken_for_each_other() {
+    let other = "[entity.Draft]\nmatch = { PK = \"WS#{w}\", SK = \"DOC#{d}\" }\n";
+    one(&format!("{DOCUMENT}{other}"), "entities Document and Draft can match the same key, and neither is more literal");
+    one(&format!("{DOCUMENT}aliases = [\"Doc\"]\n[entity.Other]\naliases = [\"Doc\"]\n"), "`Doc` is an alias of Document and of Other");
+    one(&format!("{DOCUMENT}[entity.Other]\naliases = [\"Document\"]\n"), "an alias of Other and the name of another entity");
+    one(&format!("{DOCUMENT}aliases = [\"Document\"]\n"), "is the entity's own name");
+    one(&format!("{DOCUMENT}aliases = [\"Doc\"]\n[[entity.Document.emit]]\nentity = \"Doc\"\n"), "(write `Document`)");
+    one(&format!("{DOCUMENT}[entity.Bad]\nmatch = {{ SK = \"{{a}}{{b}}\" }}\n"), "two names without a text between them");
+    let apart = "[entity.Folder]\nmatch = { PK = \"WS#{w}\", SK = \"DIR#{d}\" }\n";
+    assert_eq!(mistakes(&format!("{HEAD}{DOCUMENT}{apart}")), [""; 0]);
+}
+
+#[test]
+fn tables_are_checked() {
+    one(
+        &format!("{DOCUMENT}[table.x]\nkey = {{ partition = \"A\" }}\n[entity.X]\nto = \"x\"\nkey = {{ A = \"a\" }}\n"),
+        "`x` cannot be the name of a table",
+    );
+    one(&format!("{DOCUMENT}[table.notes]\nkey = {{ partition = \"A\" }}\n"), "no entity writes to table notes");
+    let notes = |table: &str| {
+        format!("{DOCUMENT}[entity.Note]\nto = \"notes\"\nkey = {{ A = \"a\" }}\n[table.notes]\nkey = {{ partition = \"A\" }}\n{table}\n")
+    };
+    one(&notes("types = { A = \"X\" }"), "`X` is no type of a key");
+    one(&notes("types = { B = \"N\" }"), "unknown key attribute: `B`");
+    one(&notes("type = \"A\""), "the type attribute `A` is a key attribute of the table too");
+    one(
+        &notes(
+            "index.one = { key = { partition = \"B\" }, types = { B = \"N\" } }\nindex.two = { key = { partition = \"B\" }, types = { B = \"S\" } }",
+        ),
+        "`B` is S here and N above",
+    );
+    one(&notes("index.one = { key = { partition = \"B\", sort = \"B\" } }"), "the sort key `B` is the partition key too");
+    let plan = Plan::from_toml(&format!("{HEAD}{}", notes("types = { A = \"N\" }"))).unwrap();
+    assert_eq!(plan.targets.tables[1].key.partition.kind, KeyType::N);
+    one(
+        &format!("{DOCUMENT}[entity.X]\ntype_value = \"Y\"\n")
+            .replace("[entity.X]", "[table.notes]\nkey = { partition = \"A\" }\n[entity.X]\nto = \"notes\"\nkey = { A = \"a\" }"),
+        "`type_value` would be written nowhere",
+    );
+}
+
+#[test]
+fn several_sources_have_their_own_keys() {
+    let head = "version = 1\n[source.users]\nkey = { partition = \"id\" }\nentity = \"User\"\n[source.orders]\nkey = { partition = \"id\", sort = \"at\" }\n";
+    let tail = "[entity.User]\nmatch = { id = \"U-{user}\" }\n[entity.Order]\n";
+    let plan =
+        Plan::from_toml(&format!("{head}{tail}[[example]]\nsource = \"orders\"\nitem = {{ id = {{ S = \"1\" }} }}\nrejects = \"x\"\n"))
+            .unwrap();
+    assert_eq!(plan.sources[0].name.as_deref(), Some("users"));
+    assert_eq!(plan.sources[0].entity.unwrap().index(), 0);
+    assert_eq!(plan.examples[0].source, SourceId(1));
+    assert_eq!(plan.targets.datasets[1].leading, ["id", "at"]);
+    let found = mistakes(&format!("{}{tail}", head.replace("\"User\"", "\"Usre\"")));
+    assert_eq!(found, ["4:10: unknown entity: `Usre` (did you mean `User`?)"]);
+    let found = mistakes(&format!("{head}{tail}[[example]]\nitem = {{ }}\ndropped = true\n"));
+    assert!(found.len() == 1 && found[0].contains("(add `source = \"…\"` with one of: users, orders)"), "{found:?}");
+    let found = mistakes(&format!("{head}{}", tail.replace("match", "to = \"t\"\nmatch")));
+    assert!(found.len() == 1 && found[0].contains("unknown table: `t`"), "{found:?}");
+}
+
+#[test]
+fn a_misspelt_key_of_a_plain_source_is_no_name_of_a_source() {
+    let text = |source: &str| format!("version = 1\n[source]\n{source}\n[entity.A]\n");
+    assert_eq!(
+        mistakes(&text("kye = { partition = \"PK\" }")),
+        ["2:1: [source] lacks `key`", "3:1: unknown field in [source]: `kye` (did you mean `key`?)"]
+    );
+    assert_eq!(mistakes(&text("key = { partitoin = \"PK\" }")).len(), 2);
+}
+
+#[test]
+fn examples_become_dynamodb_json() {
+    let example = |text: &str| format!("{HEAD}{DOCUMENT}[[example]]\n{text}\n");
+    let plan = Plan::from_toml(&example(
+        "name = \"x\"\nitem = { PK = { S = \"WS#a\" }, n = { N = \"1.0\" } }\ngives = [{ table = \"docs\", item = '{\"A\": {\"S\": \"1\"}}' }]",
+    ))
+    .unwrap();
+    assert_eq!(plan.examples[0].name, "x");
+    assert_eq!(plan.examples[0].input, r#"{"Item":{"PK":{"S":"WS#a"},"n":{"N":"1.0"}}}"#);
+    assert_eq!(plan.examples[0].expected, Expected::Items(vec![(Some(TableId(0)), r#"{"A": {"S": "1"}}"#.to_owned())]));
+    let plan = Plan::from_toml(&example("item = '''\n{\"Item\":\n{\"A\":{\"S\":\"1\"}}}'''\ndropped = true")).unwrap();
+    assert_eq!((plan.examples[0].name.as_str(), plan.examples[0].input.as_str()), ("example 1", r#"{"Item":{"A":{"S":"1"}}}"#));
+    assert_eq!(plan.examples[0].expected, Expected::Items(Vec::new()));
+
+    one(&format!("{DOCUMENT}[[example]]\nitem = {{ }}\n"), "exactly one of `gives`, `rejects` and `dropped`");
+    one(&format!("{DOCUMENT}[[example]]\nitem = '{{'\ndropped = true\n"), "`item` is not an item in DynamoDB JSON");
+    one(&format!("{DOCUMENT}[[example]]\nitem = {{ n = 1 }}\ndropped = true\n"), "(write { N = \"1\" })");
+    one(&format!("{DOCUMENT}[[example]]\nitem = {{ }}\ngives = [{{ table = \"dosc\", item = {{ }} }}]\n"), "did you mean `docs`?");
+}
+
+#[test]
+fn unclassified_items_have_a_policy() {
+    one(&format!("{DOCUMENT}[unclassified]\npolicy = \"kep\"\n"), "unknown policy: `kep` (did you mean `keep`?)");
+    one(&format!("{DOCUMENT}[unclassified]\npolicy = \"drop\"\nto = \"docs\"\n"), "`to` belongs to the policy `keep`");
+    one(&format!("{DOCUMENT}[unclassified]\npolicy = \"keep\"\nto = \"docs\"\n"), "items keep their key PK, SK");
+    one(&format!("{DOCUMENT}[unclassified]\npolicy = \"keep\"\n[entity.Unclassified]\n"), "an entity has this name");
+    let found = mistakes("version = 1\n[source]\nkey = { partition = \"PK\" }\n");
+    assert!(found.len() == 1 && found[0].contains("the pipeline has no entity"), "{found:?}");
+}

@@ -1,0 +1,162 @@
+//! The plan in words: what is read, what is written, and the way of each entity, as `check -v` prints it.
+
+use std::fmt;
+
+use crate::expr::Template;
+use crate::model::{KeySchema, Table};
+use crate::plan::{Entity, Output, Plan, Source, Unclassified};
+
+impl fmt::Display for Plan {
+    /// Sources, tables, entities in the order of the file, unclassified items, examples. Ends with a line break.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for source in &self.sources {
+            self.write_source(source, f)?;
+        }
+        let replication = if self.drop_replication { "dropped" } else { "kept" };
+        writeln!(f, "attributes aws:rep:* of old global tables are {replication}")?;
+        for table in &self.targets.tables {
+            write_table(table, f)?;
+        }
+        for entity in &self.entities {
+            self.write_entity(entity, f)?;
+        }
+        write!(f, "\nunclassified items: ")?;
+        match self.unclassified {
+            Unclassified::Reject => writeln!(f, "rejected")?,
+            Unclassified::Drop => writeln!(f, "dropped and counted")?,
+            Unclassified::Fail => writeln!(f, "the first one ends the run")?,
+            Unclassified::Keep { dataset, table } => {
+                let name = &self.targets.dataset(dataset).name;
+                let place = table.map_or("Parquet only".to_owned(), |table| format!("table {}", self.targets.table(table).name));
+                writeln!(f, "kept as they are, as {name}, {place}")?;
+            }
+        }
+        match self.examples.len() {
+            0 => Ok(()),
+            1 => writeln!(f, "1 example"),
+            count => writeln!(f, "{count} examples"),
+        }
+    }
+}
+
+impl Plan {
+    /// The plan in words; the same as its `Display`.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        self.to_string()
+    }
+
+    fn write_source(&self, source: &Source, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Source { name, partition, sort, type_attribute, entity } = source;
+        f.write_str("source")?;
+        if let Some(name) = name {
+            write!(f, " {name}")?;
+        }
+        write!(f, ": key {partition}")?;
+        if let Some(sort) = sort {
+            write!(f, ", {sort}")?;
+        }
+        match type_attribute {
+            Some(name) => write!(f, "; type attribute {name}")?,
+            None => f.write_str("; no type attribute")?,
+        }
+        if let Some(entity) = entity {
+            write!(f, "; every item is a {}", self.entities[entity.index()].name)?;
+        }
+        writeln!(f)
+    }
+
+    fn write_entity(&self, entity: &Entity, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entity { name, aliases, matches, captures: _, classify, outputs } = entity;
+        write!(f, "\nentity {name}")?;
+        if !aliases.is_empty() {
+            write!(f, ", also written {}", aliases.join(", "))?;
+        }
+        writeln!(f)?;
+        if !matches.is_empty() {
+            writeln!(f, "  matches {}", Templates(matches))?;
+        }
+        if let Some(condition) = classify {
+            writeln!(f, "  classified by {condition}")?;
+        }
+        for (at, output) in outputs.iter().enumerate() {
+            self.write_output(output, if at == 0 { "goes" } else { "also goes" }, f)?;
+        }
+        Ok(())
+    }
+
+    fn write_output(&self, output: &Output, verb: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Output { dataset, when, steps, table, key, indexes, type_value } = output;
+        let table = table.map(|table| self.targets.table(table));
+        let place = table.map_or("Parquet only".to_owned(), |table| format!("table {}", table.name));
+        writeln!(f, "  {verb} to {place}, as {}", self.targets.dataset(*dataset).name)?;
+        if let Some(condition) = when {
+            writeln!(f, "    when {condition}, else dropped")?;
+        }
+        for (at, step) in steps.iter().enumerate() {
+            writeln!(f, "    {}. {step}", at + 1)?;
+        }
+        if key.is_empty() {
+            writeln!(f, "    keeps its key")?;
+        } else {
+            writeln!(f, "    key {}", Templates(key))?;
+        }
+        let Some(table) = table else {
+            return Ok(());
+        };
+        for (index, templates) in table.indexes.iter().zip(indexes) {
+            match templates {
+                Some(templates) if templates.is_empty() => writeln!(f, "    index {}: in it by its other attributes", index.name)?,
+                Some(templates) => writeln!(f, "    index {}: {}, left out where a part is missing", index.name, Templates(templates))?,
+                None => writeln!(f, "    index {}: not in it", index.name)?,
+            }
+        }
+        // What an index takes away from items is said, since it is the one thing a step did not name.
+        let given = |name: &str| indexes.iter().flatten().flatten().any(|(known, _)| known == name);
+        let lost: Vec<_> = output.cleared(table).into_iter().filter(|name| !given(name)).collect();
+        if !lost.is_empty() {
+            writeln!(f, "    loses index keys {}", lost.join(", "))?;
+        }
+        if let Some(attribute) = &table.type_attribute {
+            writeln!(f, "    type {attribute} = {type_value}")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_table(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Table { name, key, indexes, type_attribute } = table;
+    write!(f, "\ntable {name}: key {}", Key(key))?;
+    if let Some(name) = type_attribute {
+        write!(f, "; type attribute {name}")?;
+    }
+    writeln!(f)?;
+    for index in indexes {
+        writeln!(f, "  index {}: key {}", index.name, Key(&index.key))?;
+    }
+    Ok(())
+}
+
+/// A key in words: `EntityRef (S), Detail (N)`.
+struct Key<'p>(&'p KeySchema);
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, attribute) in self.0.attributes().enumerate() {
+            write!(f, "{}{} ({})", if at == 0 { "" } else { ", " }, attribute.name, attribute.kind.descriptor())?;
+        }
+        Ok(())
+    }
+}
+
+/// Templates in words: `PK = "WS#{ws}", SK = "DOC#{doc}"`.
+struct Templates<'p>(&'p [(String, Template)]);
+
+impl fmt::Display for Templates<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, template)) in self.0.iter().enumerate() {
+            write!(f, "{}{name} = \"{template}\"", if at == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}

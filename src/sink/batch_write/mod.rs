@@ -1,0 +1,232 @@
+//! Live `BatchWriteItem` through the AWS SDK.
+//!
+//! The pool encodes each item once, as the JSON that is sent; a request is put together from such pieces and handed to the
+//! SDK as a body, which the SDK signs and sends. So the size on the wire is exact and a retry costs a copy of bytes. Reading
+//! the answer, credentials and addresses are the SDK's; when to send again is decided in `queue`, since the SDK knows
+//! nothing of items that the service left unprocessed.
+
+mod prepare;
+mod queue;
+mod request;
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rustc_hash::FxHasher;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use crate::aws::Aws;
+use crate::error::{Error, Kind, Result};
+use crate::model::{TableId, Targets};
+use crate::sink::batch_write::queue::{Chunk, Queue};
+use crate::sink::batch_write::request::ServiceTable;
+use crate::sink::put_requests::{self, Puts};
+use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
+
+/// How much goes on at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most requests under way at a time. Throttling lowers the number for a while.
+    pub requests: usize,
+    /// The most bytes of items, as JSON and as read, that wait or are under way; a single larger chunk passes alone.
+    pub memory: usize,
+    /// How long the service may give no usable answer at all before the run ends.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { requests: 16, memory: 64 << 20, patience: Duration::from_mins(1) }
+    }
+}
+
+/// What the encoder gives the writer: the puts of a chunk, by table.
+#[derive(Debug)]
+pub struct Payload {
+    tables: Vec<TablePayload>,
+}
+
+/// Puts of one table.
+#[derive(Debug)]
+struct TablePayload {
+    table: TableId,
+    puts: Puts,
+    /// A number for each key, equal for equal keys; two keys may share one.
+    hashes: Vec<u64>,
+    /// The items as read, one after the other; a refused item is reported with it.
+    sources: Vec<u8>,
+    source: Vec<Range<usize>>,
+}
+
+/// The sink `dynamodb`.
+#[derive(Debug)]
+pub struct DynamoDbSink {
+    aws: Arc<Aws>,
+    targets: Arc<Targets>,
+    /// By [`TableId`].
+    tables: Arc<[ServiceTable]>,
+    limits: Limits,
+}
+
+impl DynamoDbSink {
+    /// A sink that writes to the tables of `targets`. `names` maps a table's name in the pipeline to its name in the service;
+    /// a table that is not in it keeps its name.
+    #[must_use]
+    pub fn new(aws: Arc<Aws>, targets: Arc<Targets>, names: &BTreeMap<String, String>) -> Self {
+        let service_table = |table: &crate::model::Table| ServiceTable {
+            name: names.get(&table.name).unwrap_or(&table.name).clone(),
+            key: table.key.clone(),
+        };
+        let tables = targets.tables.iter().map(service_table).collect();
+        Self { aws, targets, tables, limits: Limits::default() }
+    }
+
+    /// Sets how much goes on at a time.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+impl Sink for DynamoDbSink {
+    fn name(&self) -> String {
+        "dynamodb".to_owned()
+    }
+
+    /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
+    fn prepare(&self) -> Result<()> {
+        self.aws.check_credentials()?;
+        let client = self.aws.dynamodb();
+        self.targets.tables.iter().zip(&*self.tables).try_for_each(|(table, service)| {
+            self.aws.block_on(prepare::check_table(&client, table, &service.name, &self.aws.place(), self.limits.patience))
+        })
+    }
+
+    fn encoder(&self) -> Arc<dyn Encoder> {
+        Arc::new(PutEncoder { targets: Arc::clone(&self.targets) })
+    }
+
+    fn writer(&self, _unit: u32) -> Result<Box<dyn Writer>> {
+        let (chunks, arriving) = unbounded_channel();
+        let (late, refused) = mpsc::channel();
+        let room = Arc::new(Semaphore::new(permits(self.limits.memory)));
+        let queue = Queue::new(self.aws.dynamodb(), Arc::clone(&self.tables), self.aws.place(), self.limits, late);
+        let closing = Arc::clone(&room);
+        let running = self.aws.spawn(async move {
+            let written = queue.run(arriving).await;
+            // Whoever waits for room would wait forever once nobody makes any.
+            closing.close();
+            written
+        });
+        Ok(Box::new(Lane { aws: Arc::clone(&self.aws), chunks: Some(chunks), room, limits: self.limits, refused, running: Some(running) }))
+    }
+
+    /// Nothing is left to do: what was acknowledged is there.
+    fn commit(&self, _written: &[Written]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Room is counted in units of this many bytes, because the count has 32 bits.
+const PERMIT: usize = 1024;
+
+fn permits(bytes: usize) -> usize {
+    bytes.div_ceil(PERMIT).clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize))
+}
+
+/// The half in the pool.
+#[derive(Debug)]
+struct PutEncoder {
+    targets: Arc<Targets>,
+}
+
+impl Encoder for PutEncoder {
+    fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
+        let tables = put_requests::encode(outgoing, &self.targets)?
+            .into_iter()
+            .map(|(table, puts)| {
+                let hash = |at| {
+                    let mut hasher = FxHasher::default();
+                    (table, puts.key(at)).hash(&mut hasher);
+                    hasher.finish()
+                };
+                let hashes = (0..puts.len()).map(hash).collect();
+                let mut sources = Vec::new();
+                let mut source = Vec::with_capacity(puts.len());
+                for row in outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows) {
+                    let start = sources.len();
+                    sources.extend_from_slice(row.source);
+                    source.push(start..sources.len());
+                }
+                TablePayload { table, puts, hashes, sources, source }
+            })
+            .collect();
+        Ok(crate::sink::Payload::Puts(Payload { tables }))
+    }
+}
+
+/// The half on the lane: hands chunks to the queue, which works by itself, and waits while there is no room.
+struct Lane {
+    aws: Arc<Aws>,
+    /// `None` once nothing more comes.
+    chunks: Option<UnboundedSender<Chunk>>,
+    room: Arc<Semaphore>,
+    limits: Limits,
+    refused: mpsc::Receiver<LateReject>,
+    /// `None` once its result was taken.
+    running: Option<JoinHandle<Result<Written>>>,
+}
+
+impl Writer for Lane {
+    fn write(&mut self, payload: crate::sink::Payload, late: &mut Vec<LateReject>) -> Result<()> {
+        let crate::sink::Payload::Puts(payload) = payload else {
+            return Err(Error::new(Kind::Bug, "a payload of another sink reached the live writer"));
+        };
+        for table in payload.tables {
+            let bytes = (table.puts.bytes() + table.sources.len()).min(self.limits.memory);
+            let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
+            let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
+            let sent = match (room, &self.chunks) {
+                (Ok(room), Some(chunks)) => chunks.send(Chunk::new(table, room)).is_ok(),
+                _ => false,
+            };
+            if !sent {
+                // A queue that takes nothing more is only the symptom; its result holds the cause.
+                self.result()?;
+                return Err(Error::new(Kind::Bug, "the queue of puts ended before the last chunk"));
+            }
+        }
+        late.extend(self.refused.try_iter());
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, late: &mut Vec<LateReject>) -> Result<Written> {
+        self.chunks = None;
+        let written = self.result();
+        late.extend(self.refused.try_iter());
+        written
+    }
+}
+
+impl Lane {
+    /// Waits for the queue to end.
+    fn result(&mut self) -> Result<Written> {
+        let running = self.running.take().ok_or_else(|| Error::new(Kind::Bug, "the queue of puts has ended already"))?;
+        self.aws.block_on(running).map_err(|cause| Error::new(Kind::Bug, "the queue of puts broke off").caused_by(cause))?
+    }
+}
+
+impl Drop for Lane {
+    /// A writer that is dropped before its end belongs to a run that ends; nothing more is sent.
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The queue of puts: what is sent next, what is sent again and when, and when the run must end.
+//!
+//! One task owns the queue; requests are tasks of their own that only carry bytes. Puts that the service left unprocessed go
+//! back into the queue and travel with others, so that a few throttled keys do not fill the requests of the rest.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::RandomState;
+use std::future::poll_fn;
+use std::hash::BuildHasher as _;
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use rustc_hash::FxHashSet;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::error::{Error, Kind, Reason, Result, Stage};
+use crate::sink::batch_write::request::{Failure, Outcome, ServiceTable, body, send};
+use crate::sink::batch_write::{Limits, TablePayload};
+use crate::sink::put_requests::{BYTES, PUTS};
+use crate::sink::{LateReject, Written};
+
+/// The first pause before a put is sent again; it doubles with each attempt.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest pause.
+const LAST_PAUSE: Duration = Duration::from_secs(20);
+
+/// Throttling lowers the number of requests at most once in this time, since requests that are under way are throttled together.
+const CALM: Duration = Duration::from_millis(100);
+
+/// A request of more bytes than this that takes too long is sent in halves: the way may be too slow for it.
+const LARGE: u64 = 1 << 20;
+
+/// Puts of one table and one chunk, with the room they take until the last of them is done.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    payload: TablePayload,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Chunk {
+    pub(super) fn new(payload: TablePayload, room: OwnedSemaphorePermit) -> Self {
+        Self { payload, _room: room }
+    }
+}
+
+/// A put on its way: its chunk and its place there.
+#[derive(Clone, Debug)]
+struct Put {
+    chunk: Arc<Chunk>,
+    at: usize,
+    attempts: u32,
+}
+
+impl Put {
+    fn json(&self) -> &[u8] {
+        self.chunk.payload.puts.json(self.at)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.chunk.payload.puts.key(self.at)
+    }
+
+    fn hash(&self) -> u64 {
+        self.chunk.payload.hashes[self.at]
+    }
+
+    fn table(&self) -> usize {
+        self.chunk.payload.table.index()
+    }
+
+    fn dataset(&self) -> u32 {
+        self.chunk.payload.puts.put(self.at).dataset.0
+    }
+}
+
+/// Puts of one table that wait for their next attempt.
+#[derive(Debug)]
+struct Waiting {
+    until: Instant,
+    puts: VecDeque<Put>,
+}
+
+/// What a request gives back.
+#[derive(Debug)]
+struct Answer {
+    puts: Vec<Put>,
+    bytes: u64,
+    outcome: Outcome,
+}
+
+/// The queue.
+pub(super) struct Queue {
+    client: Client,
+    tables: Arc<[ServiceTable]>,
+    place: String,
+    limits: Limits,
+    refused: mpsc::Sender<LateReject>,
+    /// Puts that were never sent, by table.
+    fresh: Vec<VecDeque<Put>>,
+    /// Puts to be sent again, by table.
+    waiting: Vec<Vec<Waiting>>,
+    /// Halves of requests that were refused or too slow; each is sent by itself, until one item alone is the reason.
+    parts: VecDeque<Vec<Put>>,
+    /// Hashes of the keys that are under way or wait for another attempt. A put whose key is among them waits, so puts of one
+    /// key reach the service in order; that two keys may share a hash costs a wait and nothing else.
+    busy: FxHashSet<u64>,
+    /// The table that is looked at first next time, so that no table starves the others.
+    turn: usize,
+    requests: JoinSet<Answer>,
+    /// How many requests may be under way; lowered by throttling, raised by success.
+    allowed: f64,
+    lowered: Option<Instant>,
+    /// Since when the service gave no usable answer.
+    silent: Option<Instant>,
+    dice: Dice,
+    written: Written,
+}
+
+/// What the queue waits for.
+enum Event {
+    Chunk(Chunk),
+    NoMoreChunks,
+    Answer(std::result::Result<Answer, tokio::task::JoinError>),
+}
+
+impl Queue {
+    pub(super) fn new(
+        client: Client,
+        tables: Arc<[ServiceTable]>,
+        place: String,
+        limits: Limits,
+        refused: mpsc::Sender<LateReject>,
+    ) -> Self {
+        let (fresh, waiting) = tables.iter().map(|_| (VecDeque::new(), Vec::new())).unzip();
+        let allowed = f64::from(u16::try_from(limits.requests.max(1)).unwrap_or(u16::MAX));
+        Self {
+            client,
+            tables,
+            place,
+            limits,
+            refused,
+            fresh,
+            waiting,
+            parts: VecDeque::new(),
+            busy: FxHashSet::default(),
+            turn: 0,
+            requests: JoinSet::new(),
+            allowed,
+            lowered: None,
+            silent: None,
+            dice: Dice::new(),
+            written: Written::default(),
+        }
+    }
+
+    /// Runs until no chunk comes any more and every put is acknowledged or refused.
+    pub(super) async fn run(mut self, mut chunks: UnboundedReceiver<Chunk>) -> Result<Written> {
+        let mut open = true;
+        loop {
+            let now = Instant::now();
+            while self.may_send() {
+                let Some(puts) = self.next(now, open) else { break };
+                self.send(puts);
+            }
+            if !open && self.is_empty() {
+                return Ok(self.written);
+            }
+            // Without a free request nothing can be sent when its pause is over.
+            let due = self.waiting.iter().flatten().map(|waiting| waiting.until).min().filter(|_| self.may_send());
+            let requests = &mut self.requests;
+            let event = poll_fn(|context| {
+                if let Poll::Ready(Some(answer)) = requests.poll_join_next(context) {
+                    return Poll::Ready(Event::Answer(answer));
+                }
+                if open && let Poll::Ready(chunk) = chunks.poll_recv(context) {
+                    return Poll::Ready(chunk.map_or(Event::NoMoreChunks, Event::Chunk));
+                }
+                Poll::Pending
+            });
+            let event = match due {
+                Some(due) => match tokio::time::timeout_at(due, event).await {
+                    Ok(event) => event,
+                    Err(_) => continue,
+                },
+                None => event.await,
+            };
+            match event {
+                Event::Chunk(chunk) => {
+                    let chunk = Arc::new(chunk);
+                    let puts = (0..chunk.payload.puts.len()).map(|at| Put { chunk: Arc::clone(&chunk), at, attempts: 0 });
+                    self.fresh[chunk.payload.table.index()].extend(puts);
+                }
+                Event::NoMoreChunks => open = false,
+                Event::Answer(Ok(answer)) => self.take(answer)?,
+                Event::Answer(Err(cause)) => return Err(Error::new(Kind::Bug, "a request broke off").caused_by(cause)),
+            }
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number lies between 1 and 65,535")]
+    fn allowed(&self) -> usize {
+        self.allowed as usize
+    }
+
+    fn may_send(&self) -> bool {
+        self.requests.len() < self.allowed()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+            && self.parts.is_empty()
+            && self.fresh.iter().all(VecDeque::is_empty)
+            && self.waiting.iter().all(Vec::is_empty)
+    }
+
+    /// The puts of the next request. A request that is not full is held back while others are under way and more may come.
+    fn next(&mut self, now: Instant, open: bool) -> Option<Vec<Put>> {
+        if let Some(part) = self.parts.pop_front() {
+            return Some(part);
+        }
+        let idle = !open || self.requests.is_empty();
+        for step in 0..self.tables.len() {
+            let table = (self.turn + step) % self.tables.len();
+            let mut puts = Vec::new();
+            // A name costs at most 255 bytes, well within the headroom of the limit.
+            let mut bytes = 0;
+            let fits = |puts: &Vec<Put>, bytes: usize, put: &Put| puts.len() < PUTS && bytes + put.json().len() < BYTES - 1024;
+            for waiting in self.waiting[table].iter_mut().filter(|waiting| waiting.until <= now) {
+                while let Some(put) = waiting.puts.pop_front_if(|put| fits(&puts, bytes, put)) {
+                    bytes += put.json().len() + 1;
+                    puts.push(put);
+                }
+            }
+            self.waiting[table].retain(|waiting| !waiting.puts.is_empty());
+            if idle || !puts.is_empty() || self.fresh[table].len() >= PUTS {
+                let busy = &mut self.busy;
+                while let Some(put) = self.fresh[table].pop_front_if(|put| fits(&puts, bytes, put) && !busy.contains(&put.hash())) {
+                    busy.insert(put.hash());
+                    bytes += put.json().len() + 1;
+                    puts.push(put);
+                }
+            }
+            if !puts.is_empty() {
+                self.turn = table + 1;
+                return Some(puts);
+            }
+        }
+        None
+    }
+
+    fn send(&mut self, puts: Vec<Put>) {
+        let (client, tables) = (self.client.clone(), Arc::clone(&self.tables));
+        self.requests.spawn(async move {
+            let table = &tables[puts[0].table()];
+            let body = body(table, puts.iter().map(Put::json));
+            let bytes = body.len() as u64;
+            let outcome = send(&client, table, body, puts.iter().map(Put::key)).await;
+            Answer { puts, bytes, outcome }
+        });
+    }
+
+    /// Acts on an answer.
+    fn take(&mut self, answer: Answer) -> Result<()> {
+        let Answer { puts, bytes, outcome } = answer;
+        match outcome {
+            Outcome::Done(left) => {
+                self.silent = None;
+                self.written.bytes += bytes;
+                let none = left.is_empty();
+                if none {
+                    self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most());
+                } else {
+                    self.throttled();
+                }
+                let mut left = left.into_iter().peekable();
+                let mut again = Vec::new();
+                for (at, put) in puts.into_iter().enumerate() {
+                    if left.next_if_eq(&at).is_some() {
+                        again.push(put);
+                    } else {
+                        self.busy.remove(&put.hash());
+                        *self.written.items.entry(put.dataset()).or_default() += 1;
+                    }
+                }
+                self.send_again(again);
+            }
+            Outcome::Throttled => {
+                self.silent = None;
+                self.throttled();
+                self.send_again(puts);
+            }
+            Outcome::Failed(failure) => {
+                let now = Instant::now();
+                let since = *self.silent.get_or_insert(now);
+                if now - since >= self.limits.patience {
+                    let seconds = (now - since).as_secs();
+                    return Err(self.error("the service gives no usable answer", &puts, failure).with("for", format_args!("{seconds} s")));
+                }
+                self.throttled();
+                if failure.late && bytes > LARGE && puts.len() > 1 {
+                    self.halve(puts);
+                } else {
+                    self.send_again(puts);
+                }
+            }
+            Outcome::Refused(why) => {
+                self.silent = None;
+                self.refuse(puts, &why);
+            }
+            Outcome::Fatal(failure) => return Err(self.error("the service refuses to write", &puts, failure)),
+        }
+        Ok(())
+    }
+
+    fn most(&self) -> f64 {
+        f64::from(u16::try_from(self.limits.requests.max(1)).unwrap_or(u16::MAX))
+    }
+
+    fn throttled(&mut self) {
+        let now = Instant::now();
+        if self.lowered.is_none_or(|lowered| now - lowered >= CALM) {
+            self.allowed = (self.allowed / 2.0).max(1.0);
+            self.lowered = Some(now);
+        }
+    }
+
+    /// Puts go back into the queue, after a pause of random length that may be the longer the more attempts there were.
+    fn send_again(&mut self, mut puts: Vec<Put>) {
+        let Some(first) = puts.first() else { return };
+        let table = first.table();
+        let attempts = puts.iter().map(|put| put.attempts).max().unwrap_or(0);
+        let longest = FIRST_PAUSE.saturating_mul(1 << attempts.min(16)).min(LAST_PAUSE);
+        let until = Instant::now() + longest.mul_f64(self.dice.roll());
+        for put in &mut puts {
+            put.attempts += 1;
+        }
+        self.waiting[table].push(Waiting { until, puts: puts.into() });
+    }
+
+    /// Halves a refused request; a single put is refused for good.
+    fn refuse(&mut self, puts: Vec<Put>, why: &str) {
+        if puts.len() > 1 {
+            return self.halve(puts);
+        }
+        for put in puts {
+            self.busy.remove(&put.hash());
+            *self.written.refused.entry(put.dataset()).or_default() += 1;
+            let TablePayload { puts, sources, source, .. } = &put.chunk.payload;
+            let known = puts.put(put.at);
+            let late = LateReject {
+                origin: known.origin,
+                entity: known.entity,
+                dataset: known.dataset,
+                reason: Reason::new(Stage::Write, "refused", format!("the service refused the item: {why}")),
+                source: sources[source[put.at].clone()].to_vec(),
+            };
+            // A writer that is gone belongs to a run that ends.
+            let _ = self.refused.send(late);
+        }
+    }
+
+    fn halve(&mut self, mut puts: Vec<Put>) {
+        let second = puts.split_off(puts.len() / 2);
+        self.parts.extend([puts, second]);
+    }
+
+    fn error(&self, message: &str, puts: &[Put], failure: Failure) -> Error {
+        let table = puts.first().map_or("", |put| &self.tables[put.table()].name);
+        let error = Error::new(Kind::Service, message)
+            .with("action", "dynamodb:BatchWriteItem")
+            .with("table", table)
+            .with("at", &self.place)
+            .with("found", failure.what);
+        match failure.cause {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        }
+    }
+}
+
+/// Random numbers that need not be good, only different for each process.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        Self(RandomState::new().hash_one(0_u8) | 1)
+    }
+
+    /// Between 0 and 1.
+    fn roll(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        f64::from(u32::try_from(self.0 >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
+    }
+}

@@ -1,0 +1,282 @@
+//! One request: its bytes, and what the answer means for each of its puts.
+//!
+//! When to send, and when to send again, is decided elsewhere.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::{AttributeValue, WriteRequest};
+
+use crate::limits;
+use crate::model::{Arena, Item, KeySchema, Value};
+use crate::sink::put_requests::{TAIL, head};
+
+/// A target table as the service knows it.
+#[derive(Debug)]
+pub(super) struct ServiceTable {
+    pub(super) name: String,
+    pub(super) key: KeySchema,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The service took the request; the puts at these places were left unprocessed, the others are durable.
+    Done(Vec<usize>),
+    /// The service says that it is too much; nothing was written.
+    Throttled,
+    /// The service, or the way to it, failed; what was written is not known, and puts may be sent again.
+    Failed(Failure),
+    /// The service will never take this request as it is; nothing was written.
+    Refused(String),
+    /// The service takes no request like this.
+    Fatal(Failure),
+}
+
+/// An error in words, with its cause.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) what: String,
+    /// It took too long.
+    pub(super) late: bool,
+    pub(super) cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The body of a request for one table.
+pub(super) fn body<'p>(table: &ServiceTable, puts: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
+    let mut body = b"{\"RequestItems\":".to_vec();
+    body.extend_from_slice(&head(&table.name));
+    for (at, put) in puts.enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(put);
+    }
+    body.extend_from_slice(TAIL);
+    body.push(b'}');
+    body
+}
+
+/// Sends a request once. `keys` are the canonical keys of its puts, in order.
+pub(super) async fn send<'p>(
+    client: &Client,
+    table: &ServiceTable,
+    body: Vec<u8>,
+    keys: impl Iterator<Item = &'p [u8]> + Clone,
+) -> Outcome {
+    // The SDK gets an empty list, so that it knows the operation and the table; its body is replaced before it is signed.
+    let sent = client
+        .batch_write_item()
+        .request_items(&table.name, Vec::new())
+        .customize()
+        .mutate_request(move |request| {
+            request.headers_mut().insert("content-length", body.len().to_string());
+            *request.body_mut() = body.as_slice().into();
+        })
+        .send()
+        .await;
+    match sent {
+        Ok(output) => match output.unprocessed_items() {
+            Some(left) => Outcome::Done(unprocessed(table, left.values().flatten(), keys)),
+            // The service always names the unprocessed items, so an answer without them was cut on its way, and says nothing.
+            None => Outcome::Failed(Failure { what: "an answer without UnprocessedItems".to_owned(), late: false, cause: None }),
+        },
+        Err(error) => {
+            let status = error.raw_response().map(|response| response.status().as_u16());
+            let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+            let what = match (&code, &message, status) {
+                (Some(code), Some(message), _) => format!("{code}: {message}"),
+                (Some(code), None, _) => code.clone(),
+                (None, _, Some(status)) if !(200..300).contains(&status) => format!("HTTP status {status}"),
+                (None, _, Some(_)) => "an answer that cannot be read".to_owned(),
+                (None, _, None) => "no answer".to_owned(),
+            };
+            match classify(code.as_deref(), status, matches!(error, SdkError::ConstructionFailure(_))) {
+                Class::Throttled => Outcome::Throttled,
+                Class::Refused => Outcome::Refused(what),
+                Class::Failed => {
+                    Outcome::Failed(Failure { what, late: matches!(error, SdkError::TimeoutError(_)), cause: Some(error.into()) })
+                }
+                Class::Fatal => Outcome::Fatal(Failure { what, late: false, cause: Some(error.into()) }),
+            }
+        }
+    }
+}
+
+/// What an error means, without its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Throttled,
+    Failed,
+    Refused,
+    Fatal,
+}
+
+/// Judges an error by the service's code, else by the HTTP status; both are absent where no answer came.
+pub(super) fn classify(code: Option<&str>, status: Option<u16>, unsendable: bool) -> Class {
+    match (code, status) {
+        _ if unsendable => Class::Fatal,
+        (
+            Some(
+                "ProvisionedThroughputExceededException"
+                | "ThrottlingException"
+                | "Throttling"
+                | "ThrottledException"
+                | "RequestThrottled"
+                | "RequestThrottledException"
+                | "TooManyRequestsException"
+                | "RequestLimitExceeded"
+                | "LimitExceededException"
+                | "SlowDown"
+                | "BandwidthLimitExceeded",
+            ),
+            _,
+        )
+        | (None, Some(429)) => Class::Throttled,
+        // A full item collection takes no more puts, however long one waits; other items of the request may be fine.
+        (Some("ValidationException" | "SerializationException" | "ItemCollectionSizeLimitExceededException"), _) | (_, Some(413)) => {
+            Class::Refused
+        }
+        (
+            Some(
+                "InternalServerError"
+                | "InternalFailure"
+                | "ServiceUnavailable"
+                | "ServiceUnavailableException"
+                | "RequestTimeout"
+                | "RequestTimeoutException"
+                | "ReplicatedWriteConflictException"
+                | "TransactionConflictException"
+                | "TransactionInProgressException",
+            ),
+            _,
+        )
+        | (_, None | Some(200..=299 | 408 | 500..)) => Class::Failed,
+        _ => Class::Fatal,
+    }
+}
+
+/// The places of the puts that the service gave back. Where one cannot be told, all count as unprocessed: a put that is sent
+/// twice does no harm, one that is not sent at all does.
+fn unprocessed<'p, 'r>(
+    table: &ServiceTable,
+    left: impl Iterator<Item = &'r WriteRequest>,
+    keys: impl Iterator<Item = &'p [u8]> + Clone,
+) -> Vec<usize> {
+    let mut places = Vec::new();
+    for request in left {
+        let place = request
+            .put_request()
+            .and_then(|put| canonical_key(put.item(), &table.key))
+            .and_then(|key| keys.clone().position(|known| known == key));
+        match place {
+            Some(place) => places.push(place),
+            None => return (0..keys.count()).collect(),
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The canonical key of an item as the SDK gives it.
+fn canonical_key(attributes: &HashMap<String, AttributeValue>, schema: &KeySchema) -> Option<Vec<u8>> {
+    let arena = Arena::new();
+    let mut item = Item::new_in(&arena);
+    for attribute in schema.attributes() {
+        let value = match attributes.get(&attribute.name)? {
+            AttributeValue::S(text) => Value::S(text),
+            AttributeValue::N(text) => Value::N(text),
+            AttributeValue::B(bytes) => Value::B(bytes.as_ref()),
+            _ => return None,
+        };
+        item.push(arena.alloc_str(&attribute.name), value);
+    }
+    let mut key = Vec::new();
+    limits::canonical_key(&item, schema, &mut key).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::types::PutRequest;
+
+    use super::*;
+    use crate::model::{KeyAttribute, KeyType};
+
+    #[test]
+    fn what_an_error_means_follows_from_its_code_then_from_its_status() {
+        for (code, status, expected) in [
+            (Some("ProvisionedThroughputExceededException"), Some(400), Class::Throttled),
+            (Some("ThrottlingException"), Some(400), Class::Throttled),
+            (Some("RequestLimitExceeded"), Some(400), Class::Throttled),
+            (None, Some(429), Class::Throttled),
+            (Some("InternalServerError"), Some(500), Class::Failed),
+            (Some("SomethingNew"), Some(503), Class::Failed),
+            (None, Some(200), Class::Failed),
+            (None, None, Class::Failed),
+            (Some("ValidationException"), Some(400), Class::Refused),
+            (None, Some(413), Class::Refused),
+            (Some("ItemCollectionSizeLimitExceededException"), Some(400), Class::Refused),
+            (Some("ResourceNotFoundException"), Some(400), Class::Fatal),
+            (Some("AccessDeniedException"), Some(400), Class::Fatal),
+            (Some("UnrecognizedClientException"), Some(400), Class::Fatal),
+            (Some("ExpiredTokenException"), Some(400), Class::Fatal),
+            (Some("SomethingNew"), Some(400), Class::Fatal),
+            (None, Some(404), Class::Fatal),
+        ] {
+            assert_eq!(classify(code, status, false), expected, "{code:?} {status:?}");
+        }
+        assert_eq!(classify(None, None, true), Class::Fatal);
+    }
+
+    fn table() -> ServiceTable {
+        let attribute = |name: &str, kind| KeyAttribute { name: name.to_owned(), kind };
+        ServiceTable {
+            name: "docs".to_owned(),
+            key: KeySchema { partition: attribute("PK", KeyType::S), sort: Some(attribute("SK", KeyType::N)) },
+        }
+    }
+
+    #[test]
+    fn a_body_is_a_whole_request() {
+        let puts: [&[u8]; 2] = [b"{\"PutRequest\":1}", b"{\"PutRequest\":2}"];
+        assert_eq!(
+            String::from_utf8(body(&table(), puts.into_iter())).unwrap(),
+            r#"{"RequestItems":{"docs":[{"PutRequest":1},{"PutRequest":2}]}}"#
+        );
+    }
+
+    fn key<'k>(partition: &'k str, sort: &'k str) -> Vec<u8> {
+        let arena = Arena::new();
+        let mut item = Item::new_in(&arena);
+        item.push("SK", Value::N(sort));
+        item.push("PK", Value::S(partition));
+        let mut key = Vec::new();
+        assert!(limits::canonical_key(&item, &table().key, &mut key));
+        key
+    }
+
+    fn put(partition: &str, sort: &str) -> WriteRequest {
+        let item = PutRequest::builder()
+            .item("PK", AttributeValue::S(partition.to_owned()))
+            .item("SK", AttributeValue::N(sort.to_owned()))
+            .item("text", AttributeValue::Null(true))
+            .build()
+            .unwrap();
+        WriteRequest::builder().put_request(item).build()
+    }
+
+    #[test]
+    fn unprocessed_puts_are_found_by_key_and_in_doubt_all_are_sent_again() {
+        let keys = [key("a", "1"), key("a", "2.0"), key("b", "1")];
+        let keys = || keys.iter().map(Vec::as_slice);
+        let places = |left: &[WriteRequest]| unprocessed(&table(), left.iter(), keys());
+        assert_eq!(places(&[]), Vec::<usize>::new());
+        assert_eq!(places(&[put("b", "1.0"), put("a", "2")]), [1, 2]);
+        assert_eq!(places(&[put("b", "1"), put("b", "1")]), [2]);
+        assert_eq!(places(&[put("c", "1")]), [0, 1, 2]);
+        assert_eq!(places(&[WriteRequest::builder().build()]), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Refused items: nothing of them is lost, both sides of a collision are named, and they can be run again.
+
+use std::fs;
+
+use crate::program::{Folder, files};
+
+/// A pipeline over `PK`/`SK` items, with this body.
+fn pipeline(folder: &Folder, body: &str) -> String {
+    let path = folder.join("pipeline.toml");
+    let head = "version = 1\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"EntityType\"\n";
+    fs::write(&path, format!("{head}{body}")).expect("the pipeline can be written");
+    path
+}
+
+fn data(folder: &Folder, name: &str, lines: &[&str]) -> String {
+    let path = folder.join(name);
+    fs::write(&path, lines.join("\n")).expect("the data can be written");
+    path
+}
+
+fn rejects(folder: &Folder) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(folder.path().join("work/rejects/unit-00001.jsonl")).expect("there is a rejects file");
+    text.lines().map(|line| serde_json::from_str(line).expect("a reject is JSON")).collect()
+}
+
+const DOCS: &str = r#"
+[table.docs]
+key = { partition = "PK", sort = "SK" }
+[entity.Document]
+match = { PK = "WS#{ws}", SK = "DOC#{doc}" }
+to = "docs"
+key = { PK = "WS#{ws}", SK = "DOC#{doc | pad(4)}" }
+"#;
+
+#[test]
+fn items_with_equal_keys_after_rekeying_are_both_rejected_and_name_each_other() {
+    let folder = Folder::new();
+    let pipeline = pipeline(&folder, DOCS);
+    let first = data(
+        &folder,
+        "a.json",
+        &[
+            r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"EntityType":{"S":"Document"}}}"#,
+            r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#8"},"EntityType":{"S":"Document"}}}"#,
+        ],
+    );
+    let second = data(&folder, "b.json", &[r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#07"},"EntityType":{"S":"Document"}}}"#]);
+    folder.run(&pipeline, &[&first, &second], &[folder.sink("import", "out")], &[]).expect(3);
+    let found = rejects(&folder);
+    assert_eq!(found.len(), 2);
+    for (reject, other) in found.iter().zip(["b.json:1", "a.json:1"]) {
+        assert_eq!(reject["Reject"]["stage"], "collision");
+        let reason = reject["Reject"]["reason"].as_str().expect("a reject has a reason");
+        assert!(reason.contains(other), "{reason} should name {other}");
+    }
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(folder.path().join("work/report.json")).unwrap()).unwrap();
+    assert_eq!(report["total"]["written"], 1);
+    assert_eq!(report["total"]["rejected"], 2);
+}
+
+#[test]
+fn numeric_keys_collide_by_value() {
+    let folder = Folder::new();
+    let pipeline = pipeline(
+        &folder,
+        r#"
+[table.docs]
+key = { partition = "id" }
+types = { id = "N" }
+[entity.Document]
+to = "docs"
+key = { id = "{number}" }
+"#,
+    );
+    let line = |number: &str| {
+        format!(r#"{{"Item":{{"PK":{{"S":"{number}"}},"SK":{{"S":"x"}},"EntityType":{{"S":"Document"}},"number":{{"S":"{number}"}}}}}}"#)
+    };
+    let lines = [line("1000"), line("1E3"), line("1000.0"), line("1001")];
+    let from = data(&folder, "a.json", &lines.each_ref().map(String::as_str));
+    folder.run(&pipeline, &[&from], &[folder.sink("batch", "out")], &[]).expect(3);
+    assert_eq!(rejects(&folder).len(), 3);
+}
+
+#[test]
+fn rejects_hold_the_item_as_read_and_run_again_when_the_pipeline_is_mended() {
+    let folder = Folder::new();
+    let broken = pipeline(&folder, &DOCS.replace("pad(4)", "pad(1)"));
+    let long = r#"{"PK":{"S":"WS#a"}, "SK":{"S":"DOC#12"},"EntityType":{"S":"Document"},"n":{"N":"1.50"},"é\u00e9":{"SS":["b","a"]}}"#;
+    let line = format!("{{\"Item\": {long} }}");
+    let from = data(&folder, "a.json", &[&line, r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"EntityType":{"S":"Document"}}}"#]);
+    folder.run(&broken, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    let text = fs::read_to_string(folder.path().join("work/rejects/unit-00001.jsonl")).unwrap();
+    assert!(text.starts_with(&format!("{{\"Item\":{long},\"Reject\":{{")), "{text}");
+    let kept = folder.join("kept.jsonl");
+    fs::write(&kept, text).unwrap();
+    let mended = pipeline(&folder, DOCS);
+    folder.run(&mended, &[&kept], &[folder.sink("batch", "again")], &[]).expect(0);
+    let written = files(&folder.path().join("again/docs"));
+    assert_eq!(written.len(), 1);
+    let batch: serde_json::Value = serde_json::from_slice(&written[0].1).unwrap();
+    let item = &batch["docs"][0]["PutRequest"]["Item"];
+    assert_eq!(item["SK"]["S"], "DOC#0012");
+    assert_eq!(item["n"]["N"], "1.50");
+    assert_eq!(item["éé"]["SS"], serde_json::json!(["b", "a"]));
+}
+
+#[test]
+fn lines_that_are_no_items_are_kept_as_they_are_and_can_be_read_again() {
+    let folder = Folder::new();
+    let pipeline = pipeline(&folder, DOCS);
+    let from = folder.join("a.json");
+    fs::write(&from, b"{\"Item\":\n\n\xff\xfe\n{\"Item\":{\"PK\":{\"S\":\"WS#a\"},\"SK\":{\"S\":\"DOC#7\"}}}\n").unwrap();
+    folder.run(&pipeline, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    let found = rejects(&folder);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0]["Raw"], "{\"Item\":");
+    assert_eq!(found[0]["Reject"]["line"], 1);
+    assert_eq!(found[1]["RawBase64"], "//4=");
+    assert_eq!(found[1]["Reject"]["line"], 3);
+    let again = Folder::new();
+    let kept = folder.join("work/rejects/unit-00001.jsonl");
+    again.run(&pipeline, &[&kept], &[again.sink("import", "out")], &[]).expect(3);
+    let second = rejects(&again);
+    assert_eq!([&second[0]["Raw"], &second[1]["RawBase64"]], [&found[0]["Raw"], &found[1]["RawBase64"]]);
+}
+
+#[test]
+fn an_item_with_several_outputs_is_carried_whole_or_rejected_whole() {
+    let folder = Folder::new();
+    let pipeline = pipeline(
+        &folder,
+        r#"
+[table.users]
+key = { partition = "id" }
+[table.profiles]
+key = { partition = "id" }
+[entity.User]
+to = "users"
+key = { id = "USER#{PK}" }
+[[entity.User.emit]]
+entity = "Profile"
+to = "profiles"
+key = { id = "PROFILE#{nick}" }
+"#,
+    );
+    let from = data(
+        &folder,
+        "a.json",
+        &[
+            r#"{"Item":{"PK":{"S":"1"},"SK":{"S":"x"},"EntityType":{"S":"User"},"nick":{"S":"ann"}}}"#,
+            r#"{"Item":{"PK":{"S":"2"},"SK":{"S":"x"},"EntityType":{"S":"User"}}}"#,
+        ],
+    );
+    folder.run(&pipeline, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(folder.path().join("work/report.json")).unwrap()).unwrap();
+    let user = &report["entities"][0];
+    assert_eq!([&user["read"], &user["fanned_out"], &user["written"], &user["rejected"]], [2, 2, 2, 2]);
+    assert_eq!(report["rejects"]["count"], 1);
+    assert_eq!(report["sinks"][0]["items"], serde_json::json!({"User": 1, "Profile": 1}));
+}
+
+#[test]
+fn an_entity_without_a_table_needs_a_parquet_sink() {
+    let folder = Folder::new();
+    let pipeline = pipeline(&folder, "[entity.Document]\n");
+    let from = data(&folder, "a.json", &[r#"{"Item":{"PK":{"S":"1"},"SK":{"S":"x"},"EntityType":{"S":"Document"}}}"#]);
+    let ran = folder.run(&pipeline, &[&from], &[folder.sink("import", "out")], &[]).expect(2);
+    assert!(ran.stderr.contains("entity `Document` has no table, and no sink takes it"), "{}", ran.stderr);
+    folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &[]).expect(0);
+}
