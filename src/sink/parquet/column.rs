@@ -22,6 +22,9 @@ use crate::shape::{to_i64, unscaled};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) Type);
 
+/// The most bytes that are reserved for the texts of a column before they are known; a chunk has about 256 KiB.
+const RESERVED: usize = 256 * 1024;
+
 type Fits = Result<(), Misfit>;
 
 /// The values of one column, or of one position in it.
@@ -66,7 +69,10 @@ impl<'l> Builder<'l> {
         };
         match form {
             Form::Nothing => Builder::Nothing(0),
-            Form::Text { .. } => Builder::Text(StringBuilder::with_capacity(rows, 0)),
+            Form::Text { average } => {
+                // The texts of a chunk are about as long as those of the whole run, so most columns never grow.
+                Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average).min(RESERVED)))
+            }
             Form::Number(NumberForm::Integer) => Builder::Integer(Int64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Decimal(precision, scale)) => Builder::Decimal(
                 Decimal128Builder::with_capacity(rows).with_data_type(DataType::Decimal128(*precision, *scale)),
@@ -82,7 +88,7 @@ impl<'l> Builder<'l> {
             Form::Struct(form) => Builder::Struct(Fields {
                 form,
                 nulls: NullBufferBuilder::new(rows),
-                builders: form.forms.iter().map(|form| Builder::new(form, 0)).collect(),
+                builders: form.forms.iter().map(|form| Builder::new(form, rows)).collect(),
             }),
         }
     }

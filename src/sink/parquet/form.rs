@@ -21,9 +21,6 @@ pub(super) const JSON: &str = "dynamodb.json";
 /// The most leaf columns that one attribute may become; with more it is JSON text.
 const LEAVES: usize = 512;
 
-/// The longest text, on average, that is worth a dictionary.
-const DICTIONARY_BYTES: u64 = 64;
-
 /// How the values at one position are written. Where a value has a type, a NULL is written as null.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Form {
@@ -31,8 +28,8 @@ pub(super) enum Form {
     Nothing,
     /// S.
     Text {
-        /// Whether the values are short enough for a dictionary to be worth its effort.
-        short: bool,
+        /// Bytes of a text, on average.
+        average: usize,
     },
     /// N.
     Number(NumberForm),
@@ -109,7 +106,7 @@ impl Form {
 
     fn of_kind(kind: Type, shape: &ValueShape) -> Self {
         match kind {
-            Type::S => Self::text(shape.texts(), shape.count(Type::S)),
+            Type::S => Form::Text { average: average(shape.texts(), shape.count(Type::S)) },
             Type::N => Form::Number(NumberForm::of(shape.numbers())),
             Type::B => Form::Binary,
             Type::Bool => Form::Bool,
@@ -120,15 +117,11 @@ impl Form {
         }
     }
 
-    fn text(sizes: Sizes, values: u64) -> Self {
-        Form::Text { short: sizes.bytes <= values.saturating_mul(DICTIONARY_BYTES) }
-    }
-
     fn set(kind: Type, members: Members) -> Self {
         let (element, name) = match kind {
             Type::Ns => (Form::Number(NumberForm::of(members.numbers)), Type::N),
             Type::Bs => (Form::Binary, Type::B),
-            _ => (Form::Text { short: true }, Type::S),
+            _ => (Form::Text { average: 0 }, Type::S),
         };
         let field = Arc::new(Field::new("element", element.data_type(), true).with_metadata([(TYPE, name.descriptor())]));
         Form::Set(kind, Box::new(element), field)
@@ -203,6 +196,10 @@ impl Form {
         };
         Field::new(name, self.data_type(), true).with_metadata([(TYPE, kind.descriptor())])
     }
+}
+
+fn average(sizes: Sizes, values: u64) -> usize {
+    usize::try_from(sizes.bytes / values.max(1)).unwrap_or(usize::MAX)
 }
 
 impl NumberForm {

@@ -37,6 +37,10 @@ const LEAVES: usize = 4096;
 /// A dictionary that outgrows this is given up: the values are then mostly different, and the effort is lost.
 const DICTIONARY_BYTES: usize = 256 * 1024;
 
+/// Texts of this many bytes on average are hardly ever equal.
+const LONG_TEXT: usize = 64;
+
+/// The level 1 costs half of what Parquet costs; on the usual texts a higher one saves little.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Marks a type without a column in [`Slots`].
@@ -217,7 +221,7 @@ fn properties(dataset: &Dataset, schema: &Schema, forms: &[Form]) -> WriterPrope
             let current = std::mem::take(&mut builder);
             builder = match form {
                 // Long and different each time: no dictionary, and least and greatest value say nothing.
-                Form::Json(_) | Form::Binary | Form::Text { short: false } => {
+                Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } => {
                     current.set_column_dictionary_enabled(path.clone(), false).set_column_statistics_enabled(path, EnabledStatistics::None)
                 }
                 _ => current,
@@ -241,7 +245,7 @@ fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[
         Form::Set(_, element, _) | Form::List(element, _) => inside(&["list", "element"], element),
         Form::Struct(fields) => fields.fields.iter().zip(&fields.forms).for_each(|(field, form)| inside(&[field.name()], form)),
         Form::Map(value, _) => {
-            inside(&["key_value", "key"], &Form::Text { short: true });
+            inside(&["key_value", "key"], &Form::Text { average: 0 });
             inside(&["key_value", "value"], value);
         }
         Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
