@@ -86,7 +86,5 @@ pub mod proof;
 
 mod exec;
 
-pub use exec::{
-    Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect,
-};
+pub use exec::{Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect};
 pub use plan::Plan;

@@ -13,7 +13,9 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
     let [entities, tables, examples] = [plan.entities().len(), plan.targets().tables.len(), plan.examples().len()];
     match args.output {
-        Output::Json => print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples}))),
+        Output::Json => {
+            print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples})))
+        }
         Output::Text => {
             if args.verbose > 0 {
                 print(&format!("{}\n", plan.explain()));
@@ -33,9 +35,8 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
 
 /// Reads and binds a pipeline file and runs its examples.
 pub(crate) fn load(path: &Path) -> Result<Plan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::new(Kind::Usage, "cannot read the pipeline file").with("file", path.display()).caused_by(error)
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::new(Kind::Usage, "cannot read the pipeline file").with("file", path.display()).caused_by(error))?;
     let plan = Plan::from_toml(&text).map_err(|diagnostics| Failure::Pipeline(mistakes(path, &text, &diagnostics)))?;
     let mut diagnostics = Diagnostics::new();
     for failure in check_examples(&plan) {

@@ -12,7 +12,9 @@ use crate::cli::{DONE, Failure, print};
 
 pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
     if command.sort_key.is_some() && command.partition_key.is_none() {
-        return Err(Error::new(Kind::Usage, "--sort-key needs --partition-key").with("hint", "name both, or neither to have them guessed").into());
+        return Err(Error::new(Kind::Usage, "--sort-key needs --partition-key")
+            .with("hint", "name both, or neither to have them guessed")
+            .into());
     }
     let options = Options {
         partition: command.partition_key.clone(),

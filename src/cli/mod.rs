@@ -67,7 +67,8 @@ struct Mistake {
 fn report_error(failure: &Failure, output: Output) -> u8 {
     let (code, text, json) = match failure {
         Failure::Error(error) => {
-            let context: serde_json::Map<_, _> = error.context().iter().map(|(name, value)| ((*name).to_owned(), serde_json::json!(value))).collect();
+            let context: serde_json::Map<_, _> =
+                error.context().iter().map(|(name, value)| ((*name).to_owned(), serde_json::json!(value))).collect();
             let json = serde_json::json!({"ok": false, "error": {"kind": format!("{:?}", error.kind()).to_lowercase(), "message": error.message(), "context": context}});
             (code_of(error.kind()), format!("error: {error}\n"), json)
         }

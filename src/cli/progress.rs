@@ -79,7 +79,6 @@ impl Observer for Progress {
                     Pass::Survey => "survey",
                     Pass::Write => "write",
                     Pass::Inspect => "inspect",
-                    _ => "read",
                 };
                 self.start(name, items);
             }

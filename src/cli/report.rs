@@ -14,7 +14,11 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
     let mut rows = vec![["entity", "read", "written", "dropped", "rejected", "bytes", "seconds"].map(str::to_owned)];
     let fanned_out = summary.total.fanned_out > 0;
     let row = |name: &str, counts: &dynamorph::Counts| {
-        let read = if counts.fanned_out > 0 { format!("{} (+{})", grouped(counts.read), grouped(counts.fanned_out)) } else { grouped(counts.read) };
+        let read = if counts.fanned_out > 0 {
+            format!("{} (+{})", grouped(counts.read), grouped(counts.fanned_out))
+        } else {
+            grouped(counts.read)
+        };
         let seconds = counts.nanos / 10_000_000;
         [
             name.to_owned(),
@@ -47,16 +51,10 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
     if !changes.is_empty() {
         let _ = writeln!(out, "\n{}", changes.join("\n"));
     }
-    match summary.manifest_items {
-        Some(items) if items == summary.read => {
-            let _ = writeln!(out, "\nledger: {} items in the manifest = {} read = {} written + dropped + rejected outputs - {} fanned out", grouped(items), grouped(summary.read), grouped(summary.total.written + summary.total.dropped + summary.total.rejected), grouped(summary.total.fanned_out));
-        }
-        _ => {
-            let _ = writeln!(out, "\nledger: {} read", grouped(summary.read));
-        }
-    }
+    out.push_str(&ledger(summary));
     if summary.rejects.count > 0 {
-        let _ = writeln!(out, "\n{} rejects:", grouped(summary.rejects.count));
+        let rejects = if summary.rejects.count == 1 { "reject" } else { "rejects" };
+        let _ = writeln!(out, "\n{} {rejects}:", grouped(summary.rejects.count));
         let rules: Vec<_> = summary.rejects.by_rule.iter().map(|(rule, count)| [format!("  {rule}"), grouped(*count)]).collect();
         out.push_str(&aligned(&rules));
         for file in &summary.rejects.files {
@@ -68,6 +66,23 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         let _ = writeln!(out, "report: {}", work.join("report.json").display());
     }
     out
+}
+
+/// The sums, which were checked before anything was published.
+fn ledger(summary: &Summary) -> String {
+    let total = &summary.total;
+    let manifest = match summary.manifest_items {
+        Some(items) if items == summary.read => format!("manifest {} = ", grouped(items)),
+        _ => String::new(),
+    };
+    let fanned_out = if total.fanned_out > 0 { format!(" + {} fanned out", grouped(total.fanned_out)) } else { String::new() };
+    format!(
+        "\nledger: {manifest}read {}{fanned_out} = written {} + dropped {} + rejected {}\n",
+        grouped(summary.read),
+        grouped(total.written),
+        grouped(total.dropped),
+        grouped(total.rejected),
+    )
 }
 
 /// What was mended or must be looked at, a line each.

@@ -69,9 +69,9 @@ fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
             profile: command.profile.clone(),
             ..aws::Options::default()
         })),
-        Some((_, dir)) if dir.starts_with("s3://") => {
-            Err(Error::new(Kind::Usage, "sinks in S3 are not written yet").with("found", text).with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…"))
-        }
+        Some((_, dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "sinks in S3 are not written yet")
+            .with("found", text)
+            .with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…")),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => Ok(Destination::Parquet(dir.into())),
         Some(("import", dir)) => Ok(Destination::Import(dir.into())),

@@ -62,8 +62,12 @@ fn run(plan: &Plan, example: &Example) -> Result<(), String> {
 fn compare(plan: &Plan, expected: &Expected, outcome: &Outcome<'_>) -> Result<(), String> {
     match (expected, outcome) {
         (Expected::Reject(part), Outcome::Reject(reason)) if reason.contains(part.as_str()) => Ok(()),
-        (Expected::Reject(part), Outcome::Reject(reason)) => Err(format!("it is rejected, but not for this reason\n  expected: … {part} …\n  found:    {reason}")),
-        (Expected::Reject(part), Outcome::Items(items)) => Err(format!("it is not rejected\n  expected: a reject with … {part} …\n  found:    {}", show(plan, items))),
+        (Expected::Reject(part), Outcome::Reject(reason)) => {
+            Err(format!("it is rejected, but not for this reason\n  expected: … {part} …\n  found:    {reason}"))
+        }
+        (Expected::Reject(part), Outcome::Items(items)) => {
+            Err(format!("it is not rejected\n  expected: a reject with … {part} …\n  found:    {}", show(plan, items)))
+        }
         (Expected::Items(_), Outcome::Reject(reason)) => Err(format!("it is rejected\n  found:    {reason}")),
         (Expected::Items(expected), Outcome::Items(found)) => {
             let arena = Arena::new();

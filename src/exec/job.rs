@@ -245,23 +245,31 @@ impl Job {
                     (sender, threads.spawn(move || self.lane(writer, payloads, RejectsFile::new(path), failed)))
                 })
                 .unzip();
-            let walked = walk(&self.pool, self.window(), &self.data_files(&unit.files), limit, work, |(counted, rejects, payloads, fatal, bytes)| {
-                if let Some(fatal) = fatal {
-                    return Err(fatal);
-                }
-                observer.event(Event::Read { items: counted.records(), bytes });
-                ledger.add(&counted);
-                refused.append(&rejects, &self.plan, &self.files)?;
-                for (sender, payload) in senders.iter().zip(payloads?) {
-                    // A closed lane is only the symptom; the writer behind it holds the cause.
-                    sender.send(payload).map_err(|_| Error::new(Kind::Bug, "a sink ended before its input"))?;
-                }
-                Ok(())
-            });
+            let walked = walk(
+                &self.pool,
+                self.window(),
+                &self.data_files(&unit.files),
+                limit,
+                work,
+                |(counted, rejects, payloads, fatal, bytes)| {
+                    if let Some(fatal) = fatal {
+                        return Err(fatal);
+                    }
+                    observer.event(Event::Read { items: counted.records(), bytes });
+                    ledger.add(&counted);
+                    refused.append(&rejects, &self.plan, &self.files)?;
+                    for (sender, payload) in senders.iter().zip(payloads?) {
+                        // A closed lane is only the symptom; the writer behind it holds the cause.
+                        sender.send(payload).map_err(|_| Error::new(Kind::Bug, "a sink ended before its input"))?;
+                    }
+                    Ok(())
+                },
+            );
             let walked = walked.and_then(|()| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
-            let lanes: Vec<_> = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
+            let lanes: Vec<_> =
+                lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
             (walked, lanes)
         });
         let lanes = lanes.into_iter().collect::<Result<Vec<_>>>()?;
@@ -365,7 +373,8 @@ impl Job {
         }
         let rejects = rejects::publish(&self.unfinished(), &self.options.work.join("rejects"))?;
         let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, &written, rejects, started.elapsed());
-        let report = serde_json::to_vec_pretty(&summary).map_err(|error| Error::new(Kind::Bug, "cannot write the report").caused_by(error))?;
+        let report =
+            serde_json::to_vec_pretty(&summary).map_err(|error| Error::new(Kind::Bug, "cannot write the report").caused_by(error))?;
         crate::store::write_atomically(&self.options.work.join("report.json"), &report)?;
         Ok(summary)
     }
@@ -374,11 +383,15 @@ impl Job {
     fn check_sink(&self, sink: &dyn Sink, written: &[Written], ledger: &Ledger) -> Result<()> {
         for (dataset, outgone) in &ledger.outgoing {
             let given = outgone.placed + if sink.takes_unplaced() { outgone.unplaced } else { 0 };
-            let count = |of: fn(&Written) -> &BTreeMap<u32, u64>| written.iter().filter_map(|written| of(written).get(dataset)).sum::<u64>();
+            let count =
+                |of: fn(&Written) -> &BTreeMap<u32, u64>| written.iter().filter_map(|written| of(written).get(dataset)).sum::<u64>();
             let (items, refused) = (count(|written| &written.items), count(|written| &written.refused));
             if given != items + refused {
                 let name = &self.plan.targets.datasets[*dataset as usize].name;
-                return Err(wrong_sum(&format!("{name} in {}", sink.name())).with("given", given).with("written", items).with("refused", refused));
+                return Err(wrong_sum(&format!("{name} in {}", sink.name()))
+                    .with("given", given)
+                    .with("written", items)
+                    .with("refused", refused));
             }
         }
         Ok(())
@@ -454,7 +467,8 @@ fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     for name in options.table_names.keys() {
         if !plan.targets.tables.iter().any(|table| table.name == *name) {
             let known: Vec<_> = plan.targets.tables.iter().map(|table| table.name.as_str()).collect();
-            return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline")).with("known", known.join(", ")));
+            return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
+                .with("known", known.join(", ")));
         }
     }
     #[cfg(feature = "parquet")]
@@ -497,7 +511,9 @@ fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>, Vec<RunFil
                 Some(name) => format!("--from names source `{name}`, which the pipeline does not have"),
                 None => "the pipeline has several sources, and --from does not say which".to_owned(),
             };
-            return Err(Error::new(Kind::Usage, message).with("known", known()).with("hint", "write --from NAME=EXPORT, or --from EXPORT for a plain [source]"));
+            return Err(Error::new(Kind::Usage, message)
+                .with("known", known())
+                .with("hint", "write --from NAME=EXPORT, or --from EXPORT for a plain [source]"));
         }
     }
     Ok((exports, files))

@@ -210,7 +210,9 @@ impl Ledger {
         }
         let total = self.total();
         if total.read != self.records() {
-            return Err(wrong_sum("all entities").with("lines read", self.records()).with("items and unreadable lines counted", total.read));
+            return Err(wrong_sum("all entities")
+                .with("lines read", self.records())
+                .with("items and unreadable lines counted", total.read));
         }
         Ok(())
     }

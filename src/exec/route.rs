@@ -225,7 +225,13 @@ impl<'p> Router<'p> {
                 counts.rejected += batch.refused.len() as u64;
                 counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
                 for (row, reason) in batch.refused {
-                    routed.reject(Reject { origin: row.origin, entity: None, key: key_text(source, row.source), reason, source: row.source.to_vec() });
+                    routed.reject(Reject {
+                        origin: row.origin,
+                        entity: None,
+                        key: key_text(source, row.source),
+                        reason,
+                        source: row.source.to_vec(),
+                    });
                 }
                 routed.leave(Outgoing { entity: id, dataset, table, rows: batch.rows });
             }

@@ -72,14 +72,16 @@ impl UnitReport {
     }
 
     pub(crate) fn save(&self, work: &Path) -> Result<()> {
-        let bytes = serde_json::to_vec_pretty(self).map_err(|error| Error::new(Kind::Bug, "cannot write a unit's report").caused_by(error))?;
+        let bytes =
+            serde_json::to_vec_pretty(self).map_err(|error| Error::new(Kind::Bug, "cannot write a unit's report").caused_by(error))?;
         store::write_atomically(&Self::path(work, self.unit), &bytes)
     }
 
     pub(crate) fn load(work: &Path, unit: u32) -> Result<Self> {
         let path = Self::path(work, unit);
         let bytes = store::read_whole(&path)?;
-        serde_json::from_slice(&bytes).map_err(|error| Error::new(Kind::Input, "a unit's report cannot be read").with("file", path.display()).caused_by(error))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Error::new(Kind::Input, "a unit's report cannot be read").with("file", path.display()).caused_by(error))
     }
 }
 

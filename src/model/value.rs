@@ -65,7 +65,9 @@ impl Value<'_> {
                 left.len() == right.len()
                     && left.iter().all(|(name, value)| right.iter().any(|(other, theirs)| name == other && value.same_as(theirs)))
             }
-            (Value::L(left), Value::L(right)) => left.len() == right.len() && left.iter().zip(*right).all(|(mine, theirs)| mine.same_as(theirs)),
+            (Value::L(left), Value::L(right)) => {
+                left.len() == right.len() && left.iter().zip(*right).all(|(mine, theirs)| mine.same_as(theirs))
+            }
             (Value::Ss(left), Value::Ss(right)) => same_set(left, right, |mine, theirs| mine == theirs),
             (Value::Bs(left), Value::Bs(right)) => same_set(left, right, |mine, theirs| mine == theirs),
             (Value::Ns(left), Value::Ns(right)) => same_set(left, right, |mine, theirs| same_number(mine, theirs)),

@@ -191,7 +191,10 @@ impl ChunkReader {
                 match status {
                     Status::StreamEnd => self.form = Form::BetweenMembers,
                     Status::Ok | Status::BufError if stuck && ended => {
-                        return Err(damaged("the data file ends in the middle of the gzip stream").with("hint", "copy the file again"));
+                        return Err(damaged("the data file ends in the middle of the gzip stream")
+                            .with("expected", "a gzip stream with its end, 8 bytes of checksum and size")
+                            .with("found", "the end of the file")
+                            .with("hint", "copy the file again"));
                     }
                     Status::Ok | Status::BufError if stuck => return Err(damaged("the data file has a damaged gzip stream")),
                     Status::Ok | Status::BufError => {}

@@ -372,8 +372,10 @@ fn read_list(folder: &Path, list_path: &Path, bytes: &[u8]) -> Result<Vec<DataFi
     if missing.is_empty() {
         return Ok(files);
     }
-    let mut error =
-        Error::new(Kind::Input, format!("{} of {} data files are missing", missing.len(), files.len())).with("file", list_path.display());
+    let mut error = Error::new(Kind::Input, format!("{} of {} data files are missing", missing.len(), files.len()))
+        .with("file", list_path.display())
+        .with("expected", format_args!("{} data files, as the list says", files.len()))
+        .with("found", format_args!("{} of them", files.len() - missing.len()));
     for (key, path) in missing.iter().take(NAMED) {
         error = error.with("missing", format_args!("{key} (looked for {})", path.display()));
     }

@@ -19,7 +19,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("ops", &["model", "error", "document", "expr", "limits"]),
     ("source", &["model", "error", "store"]),
     ("sink", &["model", "error", "limits", "codec", "shape", "store", "aws"]),
-    ("spec", &["error", "document"]),
+    ("spec", &["model", "error", "document"]),
     ("plan", &["model", "error", "document", "limits", "codec", "expr", "ops", "spec"]),
     ("proof", &["model", "error", "limits", "plan"]),
     ("exec", &["model", "error", "limits", "codec", "shape", "expr", "source", "sink", "plan", "proof", "store", "aws"]),
@@ -28,7 +28,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Words, and the only places that may hold them.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("rayon", &["exec/"]),
-    ("std::thread", &["exec/"]),
+    ("thread::spawn", &["exec/"]),
+    ("thread::scope", &["exec/"]),
     ("crossbeam", &["exec/"]),
     ("async ", &["aws.rs", "sink/batch_write"]),
     (".await", &["aws.rs", "sink/batch_write"]),
@@ -56,7 +57,7 @@ fn sources() -> Vec<(String, PathBuf)> {
             let path = entry.expect("the sources can be listed").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
                 let name = path.strip_prefix(&src).expect("it is below src").to_str().expect("paths are UTF-8").to_owned();
                 found.push((name, path));
             }

@@ -242,7 +242,7 @@ fn read(path: &Path) -> Result<Vec<Vec<String>>> {
             let text = String::from_utf8(chunk.bytes).unwrap();
             lines.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
         }
-        reader.expect_items(lines.len() as u64)?;
+        file.expect_items(lines.len() as u64)?;
         files.push(lines);
     }
     Ok(files)
