@@ -13,13 +13,13 @@ use crate::plan::transform::{Changes, Told};
 pub struct Counts {
     /// Items read.
     pub read: u64,
-    /// Outputs beyond the first of each item (`emit`).
+    /// Outputs taken beyond the first of each item (`emit`).
     pub fanned_out: u64,
     /// Outputs handed to the sinks and not refused there.
     pub written: u64,
-    /// Outputs that a rule of the pipeline dropped.
+    /// Items that rules of the pipeline dropped: none of their outputs was taken.
     pub dropped: u64,
-    /// Outputs that could not be carried; their items are in the rejects.
+    /// Items that could not be carried, and outputs that a target refused; they are in the rejects.
     pub rejected: u64,
     /// Bytes written, by `DynamoDB`'s arithmetic of item sizes.
     pub bytes: u64,

@@ -10,7 +10,7 @@ use crate::exec::ledger::Ledger;
 use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
-use crate::model::{Arena, Batch, EntityId, Item, Origin, Row, Value};
+use crate::model::{Arena, Batch, EntityId, Fate, Item, Origin, Row, Value};
 use crate::plan::transform::Classifier;
 use crate::plan::{Entity, Plan, Source, Unclassified};
 use crate::proof::collisions::Collisions;
@@ -109,9 +109,7 @@ impl<'p> Router<'p> {
         let started = Instant::now();
         let read = rows.len() as u64;
         if !self.only.is_empty() && !self.only.contains(&id) {
-            let counts = &mut routed.ledger.entities[id.index()];
-            counts.fanned_out += read * (entity.outputs.len() as u64 - 1);
-            counts.dropped += read * entity.outputs.len() as u64;
+            routed.ledger.entities[id.index()].dropped += read;
             return;
         }
         let mut batches = Vec::with_capacity(entity.outputs.len());
@@ -131,48 +129,56 @@ impl<'p> Router<'p> {
     }
 
     /// Counts what became of an entity's items. An item is carried whole or rejected whole: where one of its outputs was
-    /// refused, the others are taken back, so that a replay of the reject writes each of them once.
+    /// refused, the others are taken back, so that a replay of the reject writes each of them once. An item is dropped when
+    /// none of its outputs is taken; one that is taken by some of them only has not lost anything.
     fn settle<'a>(&self, id: EntityId, entity: &Entity, source: &Source, read: u64, batches: Vec<Batch<'a>>, routed: &mut Routed<'a>) {
-        let outputs = entity.outputs.len() as u64;
         let mut refused: Vec<u64> = batches.iter().flat_map(|batch| &batch.refused).map(|(row, _)| row.origin.line).collect();
         refused.sort_unstable();
         refused.dedup();
-        let mut counts = routed.ledger.entities[id.index()];
-        counts.fanned_out += read * (outputs - 1);
-        counts.rejected += refused.len() as u64 * outputs;
+        let several = entity.outputs.len() > 1;
         let mut told = Vec::new();
+        let mut taken = Vec::new();
+        let (mut written, mut bytes) = (0, 0);
         for (output, mut batch) in entity.outputs.iter().zip(batches) {
-            for (row, reason) in std::mem::take(&mut batch.refused) {
-                if !told.contains(&row.origin) {
-                    // With one output nothing can be told twice.
-                    if outputs > 1 {
-                        told.push(row.origin);
+            for (row, reason) in batch.refused {
+                // With one output nothing can be told twice.
+                if several {
+                    if told.contains(&row.origin) {
+                        continue;
                     }
-                    routed.reject(Reject {
-                        origin: row.origin,
-                        entity: Some(id),
-                        key: key_text(source, row.source),
-                        reason,
-                        source: row.source.to_vec(),
-                    });
+                    told.push(row.origin);
                 }
+                routed.reject(Reject {
+                    origin: row.origin,
+                    entity: Some(id),
+                    key: key_text(source, row.source),
+                    reason,
+                    source: row.source.to_vec(),
+                });
             }
-            if outputs > 1 && !refused.is_empty() {
+            if several {
                 batch.rows.retain(|row| refused.binary_search(&row.origin.line).is_err());
-                batch.dropped.retain(|row| refused.binary_search(&row.origin.line).is_err());
+                taken.extend(batch.rows.iter().map(|row| row.origin.line));
             }
-            counts.dropped += batch.dropped.len() as u64;
-            counts.written += batch.rows.len() as u64;
-            counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
+            written += batch.rows.len() as u64;
+            bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
             if !batch.rows.is_empty() {
                 routed.leave(Outgoing { entity: id, dataset: output.dataset, table: output.table, rows: batch.rows });
             }
         }
-        routed.ledger.entities[id.index()] = counts;
+        taken.sort_unstable();
+        taken.dedup();
+        let items = if several { taken.len() as u64 } else { written };
+        let counts = &mut routed.ledger.entities[id.index()];
+        counts.fanned_out += written - items;
+        counts.written += written;
+        counts.bytes += bytes;
+        counts.rejected += refused.len() as u64;
+        counts.dropped += read - items - refused.len() as u64;
     }
 
-    fn collide(&self, origin: Origin) -> Result<crate::model::Fate, Reason> {
-        let Some((other, table)) = self.collisions.of(origin) else { return Ok(crate::model::Fate::Keep) };
+    fn collide(&self, origin: Origin) -> Result<Fate, Reason> {
+        let Some((other, table)) = self.collisions.of(origin) else { return Ok(Fate::Keep) };
         let table = &self.plan.targets.table(table).name;
         Err(Reason::new(
             Stage::Collision,
@@ -219,7 +225,7 @@ impl<'p> Router<'p> {
                 let mut batch = Batch { rows, ..Batch::default() };
                 batch.each(|row| {
                     row.size = limits::check_item(&row.item, table.map(|table| self.plan.targets.table(table)))?;
-                    if table.is_some() { self.collide(row.origin) } else { Ok(crate::model::Fate::Keep) }
+                    if table.is_some() { self.collide(row.origin) } else { Ok(Fate::Keep) }
                 });
                 counts.written += batch.rows.len() as u64;
                 counts.rejected += batch.refused.len() as u64;
