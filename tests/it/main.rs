@@ -4,6 +4,7 @@ mod batch_write;
 mod broken;
 mod layers;
 mod order;
+mod pipelines;
 mod program;
 mod python;
 mod rejects;
