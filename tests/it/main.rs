@@ -3,6 +3,7 @@
 mod batch_write;
 mod broken;
 mod layers;
+mod live;
 mod order;
 mod pipelines;
 mod program;

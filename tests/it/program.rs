@@ -24,7 +24,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
         Self { code: output.status.code().expect("the program ends by itself"), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
