@@ -2,6 +2,7 @@
 
 mod batch_write;
 mod broken;
+mod interop;
 mod layers;
 mod live;
 mod order;
