@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,6 +40,9 @@ use crate::source::manifest::{self, DataFile, Export};
 
 /// Payloads that a lane may be behind the feeder.
 const LANE_QUEUE: usize = 2;
+
+/// Folders in the work folder that belong to one run; the next one empties them.
+const OF_A_RUN: [&str; 4] = ["units", "rejects", "keys", "unfinished"];
 
 /// An export for one source of the plan.
 #[derive(Clone, Debug)]
@@ -410,7 +413,7 @@ impl Job {
         };
         let empty = || {
             absent(fs::remove_file(work.join("report.json")))?;
-            for folder in ["units", "rejects", "keys", "unfinished"] {
+            for folder in OF_A_RUN {
                 absent(fs::remove_dir_all(work.join(folder)))?;
             }
             fs::create_dir_all(self.unfinished())
@@ -464,6 +467,7 @@ fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if options.destinations.is_empty() {
         return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
     }
+    check_folders(options)?;
     for name in options.table_names.keys() {
         if !plan.targets.tables.iter().any(|table| table.name == *name) {
             let known: Vec<_> = plan.targets.tables.iter().map(|table| table.name.as_str()).collect();
@@ -485,6 +489,66 @@ fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
             .with("hint", "add --to parquet:DIR, or name a table with `to` under [unclassified]"));
     }
     Ok(())
+}
+
+/// Each sink needs a place of its own, and the work folder too: what one publishes or removes must be no other's.
+fn check_folders(options: &Options) -> Result<()> {
+    let mut folders: Vec<(String, PathBuf)> = Vec::new();
+    #[cfg(feature = "dynamodb")]
+    let mut live = false;
+    for destination in &options.destinations {
+        let (kind, dir) = match destination {
+            #[cfg(feature = "parquet")]
+            Destination::Parquet(dir) => ("parquet", dir),
+            Destination::Import(dir) => ("import", dir),
+            Destination::Batch(dir) => ("batch", dir),
+            #[cfg(feature = "dynamodb")]
+            Destination::DynamoDb(_) if live => {
+                return Err(Error::new(Kind::Usage, "the sink dynamodb is named twice").with("hint", "name it once"));
+            }
+            #[cfg(feature = "dynamodb")]
+            Destination::DynamoDb(_) => {
+                live = true;
+                continue;
+            }
+        };
+        let (name, folder) = (format!("{kind}:{}", dir.display()), resolved(dir));
+        if let Some((other, _)) = folders.iter().find(|(_, other)| folder.starts_with(other) || other.starts_with(&folder)) {
+            return Err(Error::new(Kind::Usage, "two sinks have the same folder, or one lies in the other's")
+                .with("found", format_args!("{other} and {name}"))
+                .with("hint", "give each sink a folder of its own"));
+        }
+        folders.push((name, folder));
+    }
+    let work = resolved(&options.work);
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| work.starts_with(folder)) {
+        return Err(Error::new(Kind::Usage, "the work folder lies in the folder of a sink")
+            .with("found", format_args!("--work {} and {sink}", options.work.display()))
+            .with("hint", "name another folder with --work"));
+    }
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| OF_A_RUN.iter().any(|own| folder.starts_with(work.join(own)))) {
+        return Err(Error::new(Kind::Usage, "a sink's folder is one that each run empties in its work folder")
+            .with("found", format_args!("{sink} and --work {}", options.work.display()))
+            .with("hint", "name another folder for the sink"));
+    }
+    Ok(())
+}
+
+/// The path without links and dots, so that two names of one folder are seen as such; what is not there yet is taken as it is written.
+fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut found = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => drop(found.pop()),
+            other => found.push(other),
+        }
+        // A link is followed before the next `..` is taken away.
+        if let Ok(real) = found.canonicalize() {
+            found = real;
+        }
+    }
+    found
 }
 
 fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>, Vec<RunFile>)> {
