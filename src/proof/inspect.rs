@@ -483,7 +483,11 @@ fn always_present(all: &Group) -> Vec<String> {
 fn drift(entities: &[Entity]) -> Vec<Drift> {
     let named: Vec<(&str, &Entity)> = entities.iter().filter_map(|entity| Some((entity.name.as_deref()?, entity))).collect();
     let values: Vec<(&str, u64)> = named.iter().map(|(name, entity)| (*name, entity.items)).collect();
-    drift::near_twins(&values)
+    let same_keys = |frequent: usize, rare: usize| {
+        let [frequent, rare] = [frequent, rare].map(|at| &named[at].1.key_shapes);
+        !rare.is_empty() && rare.iter().all(|rare| frequent.iter().any(|known| known.shape == rare.shape))
+    };
+    drift::near_twins(&values, same_keys)
         .into_iter()
         .map(|(head, twins)| Drift {
             name: named[head].0.to_owned(),

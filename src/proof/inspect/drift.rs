@@ -11,8 +11,9 @@ pub(super) struct Twin {
     pub by: &'static str,
 }
 
-/// Groups of near-twins: the place of the most frequent spelling, and the others. `values` are names with their counts.
-pub(super) fn near_twins(values: &[(&str, u64)]) -> Vec<(usize, Vec<Twin>)> {
+/// Groups of near-twins: the place of the most frequent spelling, and the others. `values` are names with their counts;
+/// `same_keys` says of the places of a frequent and a rarer name whether the keys of the rarer one look like the other's.
+pub(super) fn near_twins(values: &[(&str, u64)], same_keys: impl Fn(usize, usize) -> bool) -> Vec<(usize, Vec<Twin>)> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|&at| (Reverse(values[at].1), values[at].0));
     let mut groups: Vec<(usize, Vec<Twin>)> = Vec::new();
@@ -20,7 +21,9 @@ pub(super) fn near_twins(values: &[(&str, u64)]) -> Vec<(usize, Vec<Twin>)> {
         let (name, items) = values[at];
         let found = groups.iter_mut().find_map(|(head, twins)| {
             let (known, known_items) = values[*head];
-            difference(known, name, items.saturating_mul(20) <= known_items).map(|by| (twins, by))
+            // Two entities rarely have keys of one shape, so a name that is less rare is suspected then.
+            let factor = if same_keys(*head, at) { 4 } else { 20 };
+            difference(known, name, items.saturating_mul(factor) <= known_items).map(|by| (twins, by))
         });
         match found {
             Some((twins, by)) => twins.push(Twin { value: at, by }),
@@ -88,7 +91,11 @@ mod tests {
     use super::*;
 
     fn twins(values: &[(&str, u64)]) -> Vec<String> {
-        near_twins(values)
+        twins_by_keys(values, false)
+    }
+
+    fn twins_by_keys(values: &[(&str, u64)], same_keys: bool) -> Vec<String> {
+        near_twins(values, |_, _| same_keys)
             .into_iter()
             .map(|(head, twins)| {
                 let twins: Vec<_> = twins.iter().map(|twin| format!("{} ({})", values[twin.value].0, twin.by)).collect();
@@ -108,6 +115,14 @@ mod tests {
         assert_eq!(twins(&[("OrderItem", 50), ("order_item", 49)]), ["OrderItem: order_item (blanks or punctuation)"]);
         assert_eq!(twins(&[("customer", 900), ("customert", 1)]), ["customer: customert (one letter)"]);
         assert_eq!(twins(&[("Category", 9), ("Categories", 8)]), ["Category: Categories (plural)"]);
+    }
+
+    #[test]
+    fn an_abbreviation_with_keys_of_the_same_shape_need_not_be_very_rare() {
+        let values = [("Document", 25), ("Doc", 3)];
+        assert_eq!(twins_by_keys(&values, true), ["Document: Doc (abbreviation)"]);
+        assert!(twins(&values).is_empty());
+        assert!(twins_by_keys(&[("Document", 25), ("Doc", 7), ("Comment", 3)], true).is_empty());
     }
 
     #[test]
