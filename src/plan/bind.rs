@@ -126,9 +126,13 @@ impl<'n> Binder<'_, 'n> {
     /// The table of this name, or a mistake. It counts as written to.
     fn table(&mut self, word: &Word<'_>) -> Option<TableId> {
         let names = self.spec.tables.iter().map(|table| table.name.text);
-        let at = resolve("table", word, names, self.diagnostics)?;
-        self.used[at] = true;
-        Some(id(at, TableId))
+        let found = resolve("table", word, names, self.diagnostics);
+        match found {
+            Some(at) => self.used[at] = true,
+            // A misspelt name may mean any of the tables, so none is called unused.
+            None => self.used.fill(true),
+        }
+        found.map(|at| id(at, TableId))
     }
 
     /// The source of this name, or a mistake.

@@ -59,7 +59,6 @@ fn every_mistake_is_reported_at_once_and_at_its_place() {
             "1:11: unknown version: 2 (this program reads version 1)",
             "2:1: unknown field in the pipeline file: `suorce` (did you mean `source`?)",
             "5:27: unknown field in `key`: `srot` (did you mean `sort`?)",
-            "7:8: no entity writes to table docs (add `to = \"docs\"` to an entity, or take the table out)",
             "11:11: unknown key attribute of the source: `PKK` (did you mean `PK`?)",
             "12:12: unknown step: `renmae` (did you mean `rename`?)",
             "12:37: `[` without `]` in path `a[`",
