@@ -68,8 +68,7 @@ fn compare(plan: &Plan, expected: &Expected, outcome: &Outcome<'_>) -> Result<()
         (Expected::Reject(part), Outcome::Items(items)) => {
             Err(format!("it is not rejected\n  expected: a reject with … {part} …\n  found:    {}", show(plan, items)))
         }
-        (Expected::Items(_), Outcome::Reject(reason)) => Err(format!("it is rejected\n  found:    {reason}")),
-        (Expected::Items(expected), Outcome::Items(found)) => {
+        (Expected::Items(expected), outcome) => {
             let arena = Arena::new();
             let mut lines = Vec::new();
             for (table, object) in expected {
@@ -80,6 +79,12 @@ fn compare(plan: &Plan, expected: &Expected, outcome: &Outcome<'_>) -> Result<()
                 let decoded = decode_line(line, &arena).map_err(|reason| format!("the expected item is no item: {reason}"))?;
                 wanted.push((*table, decoded.item));
             }
+            let found = match outcome {
+                Outcome::Items(found) => found,
+                Outcome::Reject(reason) => {
+                    return Err(format!("it is rejected\n  expected: {}\n  found:    {reason}", show(plan, &wanted)));
+                }
+            };
             let mut left: Vec<_> = found.iter().collect();
             for (table, item) in &wanted {
                 match left.iter().position(|(other_table, other)| other_table == table && same(item, other)) {
