@@ -32,7 +32,10 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
         Output::Text => {
             let mut text = inspection.report.to_string();
             if let Some(first) = &inspection.first_unreadable {
-                let _ = writeln!(text, "\n{} lines are no items; the first is {first}", inspection.unreadable);
+                let _ = match inspection.unreadable {
+                    1 => writeln!(text, "\n1 line is no item: {first}"),
+                    many => writeln!(text, "\n{many} lines are no items; the first is {first}"),
+                };
             }
             text.push_str("\nfiles\n");
             for (number, name) in (1..).zip(&inspection.files) {
