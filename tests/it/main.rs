@@ -2,6 +2,7 @@
 
 mod batch_write;
 mod broken;
+mod cli;
 mod interop;
 mod layers;
 mod live;
