@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use dynamorph::Summary;
+use dynamorph::limits::thousands;
 
 pub(crate) fn json(summary: &Summary) -> String {
     serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
@@ -15,18 +16,18 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
     let fanned_out = summary.total.fanned_out > 0;
     let row = |name: &str, counts: &dynamorph::Counts| {
         let read = if counts.fanned_out > 0 {
-            format!("{} (+{})", grouped(counts.read), grouped(counts.fanned_out))
+            format!("{} (+{})", thousands(counts.read), thousands(counts.fanned_out))
         } else {
-            grouped(counts.read)
+            thousands(counts.read)
         };
         let seconds = counts.nanos / 10_000_000;
         [
             name.to_owned(),
             read,
-            grouped(counts.written),
-            grouped(counts.dropped),
-            grouped(counts.rejected),
-            grouped(counts.bytes),
+            thousands(counts.written),
+            thousands(counts.dropped),
+            thousands(counts.rejected),
+            thousands(counts.bytes),
             format!("{}.{:02}", seconds / 100, seconds % 100),
         ]
     };
@@ -42,8 +43,8 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         .iter()
         .map(|sink| {
             let items: u64 = sink.items.values().sum();
-            let files = if sink.files == 0 { String::new() } else { format!("{} files", grouped(sink.files as u64)) };
-            [sink.sink.clone(), format!("{} items", grouped(items)), files, format!("{} bytes", grouped(sink.bytes))]
+            let files = if sink.files == 0 { String::new() } else { format!("{} files", thousands(sink.files as u64)) };
+            [sink.sink.clone(), format!("{} items", thousands(items)), files, format!("{} bytes", thousands(sink.bytes))]
         })
         .collect();
     out.push_str(&aligned(&sinks));
@@ -54,8 +55,8 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
     out.push_str(&ledger(summary));
     if summary.rejects.count > 0 {
         let rejects = if summary.rejects.count == 1 { "reject" } else { "rejects" };
-        let _ = writeln!(out, "\n{} {rejects}:", grouped(summary.rejects.count));
-        let rules: Vec<_> = summary.rejects.by_rule.iter().map(|(rule, count)| [format!("  {rule}"), grouped(*count)]).collect();
+        let _ = writeln!(out, "\n{} {rejects}:", thousands(summary.rejects.count));
+        let rules: Vec<_> = summary.rejects.by_rule.iter().map(|(rule, count)| [format!("  {rule}"), thousands(*count)]).collect();
         out.push_str(&aligned(&rules));
         for file in &summary.rejects.files {
             let _ = writeln!(out, "  in {}", file.display());
@@ -72,16 +73,16 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
 fn ledger(summary: &Summary) -> String {
     let total = &summary.total;
     let manifest = match summary.manifest_items {
-        Some(items) if items == summary.read => format!("manifest {} = ", grouped(items)),
+        Some(items) if items == summary.read => format!("manifest {} = ", thousands(items)),
         _ => String::new(),
     };
-    let fanned_out = if total.fanned_out > 0 { format!(" + {} fanned out", grouped(total.fanned_out)) } else { String::new() };
+    let fanned_out = if total.fanned_out > 0 { format!(" + {} fanned out", thousands(total.fanned_out)) } else { String::new() };
     format!(
         "\nledger: {manifest}read {}{fanned_out} = written {} + dropped {} + rejected {}\n",
-        grouped(summary.read),
-        grouped(total.written),
-        grouped(total.dropped),
-        grouped(total.rejected),
+        thousands(summary.read),
+        thousands(total.written),
+        thousands(total.dropped),
+        thousands(total.rejected),
     )
 }
 
@@ -99,7 +100,7 @@ fn changes(summary: &Summary) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, text)| format!("{} {text}", grouped(count)))
+    .map(|(count, text)| format!("{} {text}", thousands(count)))
     .collect()
 }
 
@@ -116,29 +117,4 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A number with commas: `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_commas_between_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

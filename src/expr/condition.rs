@@ -35,7 +35,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::expr::SyntaxError;
-use crate::model::number::Decimal;
+use crate::model::number::{self, Decimal};
 use crate::model::{Item, Path, Type, Value};
 
 /// A parsed condition.
@@ -176,8 +176,8 @@ impl Comparator {
             return self == Comparator::NotEqual;
         };
         match self {
-            Comparator::Equal => equal(left, right),
-            Comparator::NotEqual => !equal(left, right),
+            Comparator::Equal => left.same_as(&right),
+            Comparator::NotEqual => !left.same_as(&right),
             Comparator::Less => order(left, right).is_some_and(Ordering::is_lt),
             Comparator::LessOrEqual => order(left, right).is_some_and(Ordering::is_le),
             Comparator::Greater => order(left, right).is_some_and(Ordering::is_gt),
@@ -222,42 +222,14 @@ fn order(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
     }
 }
 
-/// Numbers by value; texts that are no numbers only when they are the same.
-fn equal_numbers(left: &str, right: &str) -> bool {
-    left == right || matches!((Decimal::parse(left), Decimal::parse(right)), (Some(left), Some(right)) if left == right)
-}
-
-/// Deep equality. Values are as deep as the decoder lets them be, 32 levels in anything that the service stored,
-/// and only two paths can both be deep.
-fn equal(left: Value<'_>, right: Value<'_>) -> bool {
-    match (left, right) {
-        (Value::N(left), Value::N(right)) => equal_numbers(left, right),
-        (Value::Ss(left), Value::Ss(right)) => equal_sets(left, right, |left, right| left == right),
-        (Value::Ns(left), Value::Ns(right)) => equal_sets(left, right, |left, right| equal_numbers(left, right)),
-        (Value::Bs(left), Value::Bs(right)) => equal_sets(left, right, |left, right| left == right),
-        (Value::L(left), Value::L(right)) => left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(*left, *right)),
-        (Value::M(left), Value::M(right)) => {
-            let other = |name: &str| right.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-            left.len() == right.len() && left.iter().all(|(name, value)| other(name).is_some_and(|right| equal(*value, right)))
-        }
-        // Scalars of one type by what they hold; values of different types are never equal.
-        _ => left == right,
-    }
-}
-
-/// Members are unique within a set, so equal numbers of them and one inclusion are enough.
-fn equal_sets<T>(left: &[T], right: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
-    left.len() == right.len() && left.iter().all(|member| right.iter().any(|other| same(member, other)))
-}
-
 fn contains(value: Value<'_>, wanted: Value<'_>) -> bool {
     match (value, wanted) {
         (Value::S(text), Value::S(part)) => text.contains(part),
         (Value::B(bytes), Value::B(part)) => memchr::memmem::find(bytes, part).is_some(),
         (Value::Ss(members), Value::S(wanted)) => members.contains(&wanted),
-        (Value::Ns(members), Value::N(wanted)) => members.iter().any(|member| equal_numbers(member, wanted)),
+        (Value::Ns(members), Value::N(wanted)) => members.iter().any(|member| number::same(member, wanted)),
         (Value::Bs(members), Value::B(wanted)) => members.contains(&wanted),
-        (Value::L(elements), wanted) => elements.iter().any(|element| equal(*element, wanted)),
+        (Value::L(elements), wanted) => elements.iter().any(|element| element.same_as(&wanted)),
         _ => false,
     }
 }

@@ -197,6 +197,12 @@ impl Ord for Decimal<'_> {
     }
 }
 
+/// Whether two texts are the same number; texts that are no numbers are the same when they are equal.
+#[must_use]
+pub fn same(left: &str, right: &str) -> bool {
+    left == right || matches!((Decimal::parse(left), Decimal::parse(right)), (Some(left), Some(right)) if left == right)
+}
+
 /// Whether `text` is already a value's one spelling; quicker than parsing.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {

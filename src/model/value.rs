@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::model::number::Decimal;
+use crate::model::number;
 
 /// A named value, as it stands in an item or in a map.
 pub type Attribute<'a> = (&'a str, Value<'a>);
@@ -56,11 +56,12 @@ impl Value<'_> {
         }
     }
 
-    /// Whether two values are the same to `DynamoDB`: numbers by value, maps and sets in any order, lists in order.
+    /// Whether two values are the same to `DynamoDB`: numbers by value, maps and sets in any order, lists in order; values of
+    /// different types never. Recurses as deep as the values go, which the decoder bounds.
     #[must_use]
     pub fn same_as(&self, other: &Value<'_>) -> bool {
         match (self, other) {
-            (Value::N(left), Value::N(right)) => same_number(left, right),
+            (Value::N(left), Value::N(right)) => number::same(left, right),
             (Value::M(left), Value::M(right)) => {
                 left.len() == right.len()
                     && left.iter().all(|(name, value)| right.iter().any(|(other, theirs)| name == other && value.same_as(theirs)))
@@ -70,16 +71,9 @@ impl Value<'_> {
             }
             (Value::Ss(left), Value::Ss(right)) => same_set(left, right, |mine, theirs| mine == theirs),
             (Value::Bs(left), Value::Bs(right)) => same_set(left, right, |mine, theirs| mine == theirs),
-            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, |mine, theirs| same_number(mine, theirs)),
+            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, |mine, theirs| number::same(mine, theirs)),
             (left, right) => left == right,
         }
-    }
-}
-
-fn same_number(left: &str, right: &str) -> bool {
-    match (Decimal::parse(left), Decimal::parse(right)) {
-        (Some(left), Some(right)) => left == right,
-        _ => left == right,
     }
 }
 
