@@ -47,13 +47,13 @@ fn run(plan: &Plan, example: &Example) -> Result<(), String> {
     let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()));
     let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, bytes: example.input.clone().into_bytes() };
     let arena = Arena::new();
-    let mut routed = router.route(&chunk, &arena);
-    let outcome = if let Some(fatal) = routed.fatal {
+    let mut parts = router.route(&chunk, &arena);
+    let outcome = if let Some(fatal) = parts.fatal {
         Outcome::Reject(format!("classify/unclassified: {}", fatal.message()))
-    } else if let Some(reject) = routed.rejects.pop() {
+    } else if let Some(reject) = parts.rejects.pop() {
         Outcome::Reject(reject.reason.to_string())
     } else {
-        let items = routed.outgoing.into_iter().flat_map(|outgoing| outgoing.rows.into_iter().map(move |row| (outgoing.table, row.item)));
+        let items = parts.outgoing.into_iter().flat_map(|outgoing| outgoing.rows.into_iter().map(move |row| (outgoing.table, row.item)));
         Outcome::Items(items.collect())
     };
     compare(plan, &example.expected, &outcome)

@@ -175,11 +175,11 @@ impl Job {
         for unit in &self.units {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
-                    let routed = router.route(chunk, arena);
+                    let parts = router.route(chunk, arena);
                     let mut block = KeyBlock::new(partitions);
                     let mut seen = Vec::new();
                     let mut key = Vec::new();
-                    for outgoing in &routed.outgoing {
+                    for outgoing in &parts.outgoing {
                         if want_shapes {
                             let mut shape = Shape::new();
                             outgoing.rows.iter().for_each(|row| shape.observe(&row.item));
@@ -193,7 +193,7 @@ impl Job {
                             block.push(table, &key, row.origin);
                         }
                     }
-                    (routed.ledger, routed.fatal, block, seen, chunk.bytes.len() as u64)
+                    (parts.ledger, parts.fatal, block, seen, chunk.bytes.len() as u64)
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
@@ -227,9 +227,9 @@ impl Job {
         let encoders: Vec<_> = self.sinks.iter().map(|sink| sink.encoder()).collect();
         let work = |chunk: &Chunk| {
             with_arena(|arena| {
-                let routed = router.route(chunk, arena);
-                let payloads = encoders.iter().map(|encoder| encoder.encode(&routed.outgoing)).collect::<Result<Vec<_>>>();
-                (routed.ledger, routed.rejects, payloads, routed.fatal, chunk.bytes.len() as u64)
+                let parts = router.route(chunk, arena);
+                let payloads = encoders.iter().map(|encoder| encoder.encode(&parts.outgoing)).collect::<Result<Vec<_>>>();
+                (parts.ledger, parts.rejects, payloads, parts.fatal, chunk.bytes.len() as u64)
             })
         };
         let mut ledger = Ledger::new(&self.plan);

@@ -124,57 +124,8 @@ impl<'p> Router<'p> {
                 batch.each(|row| self.collide(row.origin));
             }
         }
-        self.settle(id, entity, source, read, batches, routed);
+        routed.settle(id, entity, source, read, batches);
         routed.ledger.entities[id.index()].nanos += u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    }
-
-    /// Counts what became of an entity's items. An item is carried whole or rejected whole: where one of its outputs was
-    /// refused, the others are taken back, so that a replay of the reject writes each of them once. An item is dropped when
-    /// none of its outputs is taken; one that is taken by some of them only has not lost anything.
-    fn settle<'a>(&self, id: EntityId, entity: &Entity, source: &Source, read: u64, batches: Vec<Batch<'a>>, routed: &mut Routed<'a>) {
-        let mut refused: Vec<u64> = batches.iter().flat_map(|batch| &batch.refused).map(|(row, _)| row.origin.line).collect();
-        refused.sort_unstable();
-        refused.dedup();
-        let several = entity.outputs.len() > 1;
-        let mut told = Vec::new();
-        let mut taken = Vec::new();
-        let (mut written, mut bytes) = (0, 0);
-        for (output, mut batch) in entity.outputs.iter().zip(batches) {
-            for (row, reason) in batch.refused {
-                // With one output nothing can be told twice.
-                if several {
-                    if told.contains(&row.origin) {
-                        continue;
-                    }
-                    told.push(row.origin);
-                }
-                routed.reject(Reject {
-                    origin: row.origin,
-                    entity: Some(id),
-                    key: key_text(source, row.source),
-                    reason,
-                    source: row.source.to_vec(),
-                });
-            }
-            if several {
-                batch.rows.retain(|row| refused.binary_search(&row.origin.line).is_err());
-                taken.extend(batch.rows.iter().map(|row| row.origin.line));
-            }
-            written += batch.rows.len() as u64;
-            bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
-            if !batch.rows.is_empty() {
-                routed.leave(Outgoing { entity: id, dataset: output.dataset, table: output.table, rows: batch.rows });
-            }
-        }
-        taken.sort_unstable();
-        taken.dedup();
-        let items = if several { taken.len() as u64 } else { written };
-        let counts = &mut routed.ledger.entities[id.index()];
-        counts.fanned_out += written - items;
-        counts.written += written;
-        counts.bytes += bytes;
-        counts.rejected += refused.len() as u64;
-        counts.dropped += read - items - refused.len() as u64;
     }
 
     fn collide(&self, origin: Origin) -> Result<Fate, Reason> {
@@ -216,7 +167,7 @@ impl<'p> Router<'p> {
                         origin: row.origin,
                         entity: None,
                         key: key_text(source, row.source),
-                        reason: self.no_claim(source, &row.item),
+                        reason: no_claim(source, &row.item),
                         source: row.source.to_vec(),
                     });
                 }
@@ -243,19 +194,58 @@ impl<'p> Router<'p> {
             }
         }
     }
-
-    fn no_claim(&self, source: &Source, item: &Item<'_>) -> Reason {
-        let found = match source.type_attribute.as_deref().map(|name| (name, item.get(name))) {
-            None => "the source has no type attribute".to_owned(),
-            Some((name, None)) => format!("it has no `{name}`"),
-            Some((name, Some(Value::S(_)))) => format!("its `{name}` is no entity's name or alias"),
-            Some((name, Some(other))) => format!("its `{name}` is of type {}, not S", other.kind()),
-        };
-        Reason::new(Stage::Classify, "unclassified", format!("no entity claims it: {found}, and no key template or condition matches"))
-    }
 }
 
 impl<'a> Routed<'a> {
+    /// Counts what became of an entity's items. An item is carried whole or rejected whole: where one of its outputs was
+    /// refused, the others are taken back, so that a replay of the reject writes each of them once. An item is dropped when
+    /// none of its outputs is taken; one that is taken by some of them only has not lost anything.
+    fn settle(&mut self, id: EntityId, entity: &Entity, source: &Source, read: u64, batches: Vec<Batch<'a>>) {
+        let mut refused: Vec<u64> = batches.iter().flat_map(|batch| &batch.refused).map(|(row, _)| row.origin.line).collect();
+        refused.sort_unstable();
+        refused.dedup();
+        let several = entity.outputs.len() > 1;
+        let mut told = Vec::new();
+        let mut taken = Vec::new();
+        let (mut written, mut bytes) = (0, 0);
+        for (output, mut batch) in entity.outputs.iter().zip(batches) {
+            for (row, reason) in batch.refused {
+                // With one output nothing can be told twice.
+                if several {
+                    if told.contains(&row.origin) {
+                        continue;
+                    }
+                    told.push(row.origin);
+                }
+                self.reject(Reject {
+                    origin: row.origin,
+                    entity: Some(id),
+                    key: key_text(source, row.source),
+                    reason,
+                    source: row.source.to_vec(),
+                });
+            }
+            if several {
+                batch.rows.retain(|row| refused.binary_search(&row.origin.line).is_err());
+                taken.extend(batch.rows.iter().map(|row| row.origin.line));
+            }
+            written += batch.rows.len() as u64;
+            bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
+            if !batch.rows.is_empty() {
+                self.leave(Outgoing { entity: id, dataset: output.dataset, table: output.table, rows: batch.rows });
+            }
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        let items = if several { taken.len() as u64 } else { written };
+        let counts = &mut self.ledger.entities[id.index()];
+        counts.fanned_out += written - items;
+        counts.written += written;
+        counts.bytes += bytes;
+        counts.rejected += refused.len() as u64;
+        counts.dropped += read - items - refused.len() as u64;
+    }
+
     fn reject(&mut self, reject: Reject) {
         self.ledger.rejected(&reject.reason);
         self.rejects.push(reject);
@@ -270,6 +260,17 @@ impl<'a> Routed<'a> {
         }
         self.outgoing.push(outgoing);
     }
+}
+
+/// Why no entity claims an item.
+fn no_claim(source: &Source, item: &Item<'_>) -> Reason {
+    let found = match source.type_attribute.as_deref().map(|name| (name, item.get(name))) {
+        None => "the source has no type attribute".to_owned(),
+        Some((name, None)) => format!("it has no `{name}`"),
+        Some((name, Some(Value::S(_)))) => format!("its `{name}` is no entity's name or alias"),
+        Some((name, Some(other))) => format!("its `{name}` is of type {}, not S", other.kind()),
+    };
+    Reason::new(Stage::Classify, "unclassified", format!("no entity claims it: {found}, and no key template or condition matches"))
 }
 
 /// The lines of a chunk that hold something, each as text or, where it is not UTF-8, as bytes. What a rejects file holds is

@@ -13,7 +13,7 @@ pub type Attribute<'a> = (&'a str, Value<'a>);
 /// lives in the chunk's bytes or in the worker's arena.
 ///
 /// Equality is by text: `N("1")` and `N("1.0")` differ here. Comparisons by numeric value are in
-/// [`number`](crate::model::number).
+/// [`number`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A string, possibly empty.
@@ -71,7 +71,7 @@ impl Value<'_> {
             }
             (Value::Ss(left), Value::Ss(right)) => same_set(left, right, |mine, theirs| mine == theirs),
             (Value::Bs(left), Value::Bs(right)) => same_set(left, right, |mine, theirs| mine == theirs),
-            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, |mine, theirs| number::same(mine, theirs)),
+            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, number::same),
             (left, right) => left == right,
         }
     }

@@ -160,7 +160,7 @@ impl Output {
     }
 
     /// Gives the item its keys and index keys.
-    fn place<'a>(&self, table: &Table, cleared: &[&str], source: &Source, row: &mut Row<'a>, changes: &mut Changes) -> Result<(), Reason> {
+    fn place(&self, table: &Table, cleared: &[&str], source: &Source, row: &mut Row<'_>, changes: &mut Changes) -> Result<(), Reason> {
         // Everything is rendered before anything is taken away, since a template may name a source key.
         let arena = row.item.arena();
         let mut new = bumpalo::collections::Vec::new_in(arena);
@@ -275,8 +275,10 @@ mod tests {
 
     const HEAD: &str = "version = 1\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"T\"\n";
 
+    type Carried = (Option<(String, Told, bool)>, Result<String, String>, Changes);
+
     /// What becomes of an item: how it was told and what comes out of its first output, or the reason why not.
-    fn carry(pipeline: &str, object: &str) -> (Option<(String, Told, bool)>, Result<String, String>, Changes) {
+    fn carry(pipeline: &str, object: &str) -> Carried {
         let plan = Plan::from_toml(&format!("{HEAD}{pipeline}")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let classifier = Classifier::new(&plan);
         let line = format!("{{\"Item\":{object}}}");
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_item_is_told_by_type_then_alias_then_key_then_condition() {
-        let pipeline = r##"
+        let pipeline = r#"
 [entity.Doc]
 aliases = ["doc"]
 match = { PK = "WS#{w}", SK = "DOC#{d}" }
@@ -316,18 +318,18 @@ match = { PK = "WS#{w}", SK = "DOC#{d}" }
 match = { PK = "WS#{w}", SK = "NOTE#{n}" }
 [entity.Other]
 classify = "attribute_exists(other)"
-"##;
+"#;
         let claim = |name: &str, told, disagrees| Some((name.to_owned(), told, disagrees));
         for (object, expected) in [
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#1"},"T":{"S":"Doc"}}"##, claim("Doc", Told::ByType, false)),
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#1"},"T":{"S":"doc"}}"##, claim("Doc", Told::ByAlias, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#1"},"T":{"S":"Doc"}}"#, claim("Doc", Told::ByType, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#1"},"T":{"S":"doc"}}"#, claim("Doc", Told::ByAlias, false)),
             // The type is believed over the key, and that they differ is told.
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"S":"Doc"}}"##, claim("Doc", Told::ByType, true)),
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"FREE"},"T":{"S":"Doc"}}"##, claim("Doc", Told::ByType, false)),
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"}}"##, claim("Note", Told::ByKey, false)),
-            (r##"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"N":"1"}}"##, claim("Note", Told::ByKey, false)),
-            (r##"{"PK":{"S":"x"},"SK":{"S":"y"},"other":{"NULL":true}}"##, claim("Other", Told::ByCondition, false)),
-            (r##"{"PK":{"S":"x"},"SK":{"S":"y"},"T":{"S":"DOC"}}"##, None),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"S":"Doc"}}"#, claim("Doc", Told::ByType, true)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"FREE"},"T":{"S":"Doc"}}"#, claim("Doc", Told::ByType, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"}}"#, claim("Note", Told::ByKey, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"N":"1"}}"#, claim("Note", Told::ByKey, false)),
+            (r#"{"PK":{"S":"x"},"SK":{"S":"y"},"other":{"NULL":true}}"#, claim("Other", Told::ByCondition, false)),
+            (r#"{"PK":{"S":"x"},"SK":{"S":"y"},"T":{"S":"DOC"}}"#, None),
         ] {
             assert_eq!(told(pipeline, object), expected, "{object}");
         }
@@ -346,30 +348,30 @@ key = { partition = "F1", sort = "F2" }
     fn source_keys_go_and_target_keys_index_keys_and_type_come() {
         let pipeline = format!(
             "{TABLE}{}",
-            r##"
+            r#"
 [entity.Doc]
 match = { PK = "WS#{w}", SK = "DOC#{d}" }
 to = "docs"
 key = { id = "{w}", at = "{d}" }
 index.feed = { F1 = "FEED#{w}", F2 = "{PK}/{title}" }
-"##
+"#
         );
-        let (_, result, changes) = carry(&pipeline, r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#007"},"title":{"S":"x"},"T":{"S":"Doc"}}"##);
-        let expected = r##"{"title":{"S":"x"},"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"007"},"F1":{"S":"FEED#a"},"F2":{"S":"WS#a/x"},"Kind":{"S":"Doc"}}"##;
+        let (_, result, changes) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#007"},"title":{"S":"x"},"T":{"S":"Doc"}}"#);
+        let expected = r#"{"title":{"S":"x"},"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"007"},"F1":{"S":"FEED#a"},"F2":{"S":"WS#a/x"},"Kind":{"S":"Doc"}}"#;
         assert_eq!(result.unwrap(), expected);
         assert_eq!(changes, Changes { backfilled: 1, ..Changes::default() });
-        let (_, result, changes) = carry(&pipeline, r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"F1":{"S":"old"},"T":{"S":"Doc"}}"##);
-        assert_eq!(result.unwrap(), r##"{"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"7"},"Kind":{"S":"Doc"}}"##);
+        let (_, result, changes) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"F1":{"S":"old"},"T":{"S":"Doc"}}"#);
+        assert_eq!(result.unwrap(), r#"{"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"7"},"Kind":{"S":"Doc"}}"#);
         assert_eq!(changes, Changes { backfilled: 1, unindexed: 1, stale_index_attributes: 1, ..Changes::default() });
-        let (_, result, _) = carry(&pipeline, r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#x1"},"T":{"S":"Doc"}}"##);
+        let (_, result, _) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#x1"},"T":{"S":"Doc"}}"#);
         assert_eq!(result.unwrap_err(), "key-number: `at` is of type N, but its template gave a text of 2 bytes that is no number");
-        let (_, result, _) = carry(&pipeline, r##"{"PK":{"S":"b"},"SK":{"S":"c"},"T":{"S":"Doc"}}"##);
+        let (_, result, _) = carry(&pipeline, r#"{"PK":{"S":"b"},"SK":{"S":"c"},"T":{"S":"Doc"}}"#);
         assert!(result.unwrap_err().starts_with("key-part-missing: `id` = \"{w}\" needs `w`"));
     }
 
     #[test]
     fn a_type_attribute_that_is_an_index_key_is_no_stale_index_key() {
-        let pipeline = r##"
+        let pipeline = r#"
 [table.docs]
 key = { partition = "PK", sort = "SK" }
 type = "T"
@@ -377,8 +379,8 @@ type = "T"
 key = { partition = "T", sort = "SK" }
 [entity.Doc]
 to = "docs"
-"##;
-        let object = r##"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"T":{"S":"Doc"}}"##;
+"#;
+        let object = r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"T":{"S":"Doc"}}"#;
         let (_, result, changes) = carry(pipeline, object);
         assert_eq!(result.unwrap(), object);
         assert_eq!(changes, Changes::default());
@@ -387,11 +389,11 @@ to = "docs"
     #[test]
     fn an_item_for_parquet_keeps_its_keys_and_gets_its_type_in_one_spelling() {
         let pipeline = "[entity.Doc]\naliases = [\"doc\"]\nmatch = { PK = \"WS#{w}\" }\n";
-        let (_, result, changes) = carry(pipeline, r##"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"doc"}}"##);
-        assert_eq!(result.unwrap(), r##"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"Doc"}}"##);
+        let (_, result, changes) = carry(pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"doc"}}"#);
+        assert_eq!(result.unwrap(), r#"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"Doc"}}"#);
         assert_eq!(changes, Changes { retyped: 1, ..Changes::default() });
-        let (_, result, changes) = carry(pipeline, r##"{"PK":{"S":"WS#a"},"SK":{"S":"1"}}"##);
-        assert_eq!(result.unwrap(), r##"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"Doc"}}"##);
+        let (_, result, changes) = carry(pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"1"}}"#);
+        assert_eq!(result.unwrap(), r#"{"PK":{"S":"WS#a"},"SK":{"S":"1"},"T":{"S":"Doc"}}"#);
         assert_eq!(changes, Changes { backfilled: 1, ..Changes::default() });
     }
 }

@@ -76,7 +76,7 @@ impl KeyBlock {
     /// Adds a key: the canonical bytes that [`crate::limits::canonical_key`] gives.
     pub fn push(&mut self, table: TableId, key: &[u8], origin: Origin) {
         let partition = place(0, table, key, self.partitions.len());
-        write_record(&mut self.partitions[partition], table, key, origin).expect("a Vec takes every write");
+        record(&mut self.partitions[partition], table, key, origin);
     }
 }
 
@@ -171,8 +171,11 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
         let parts: Vec<_> = (0..SPLIT_INTO).map(|at| partition.with_extension(format!("{depth}-{at}"))).collect();
         {
             let mut files = parts.iter().map(|path| Ok(BufWriter::new(File::create(path)?))).collect::<io::Result<Vec<_>>>()?;
+            let mut bytes = Vec::new();
             each_record(partition, |table, key, origin| {
-                write_record(&mut files[place(depth, table, key, SPLIT_INTO)], table, key, origin)
+                bytes.clear();
+                record(&mut bytes, table, key, origin);
+                files[place(depth, table, key, SPLIT_INTO)].write_all(&bytes)
             })?;
             for mut file in files {
                 file.flush()?;
@@ -211,16 +214,14 @@ fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
     usize::try_from(hasher.finish() % partitions as u64).expect("the remainder is below a usize")
 }
 
-/// A record: key length, table, file (4 bytes each), line (8 bytes), key; all numbers little-endian.
-fn write_record(out: &mut impl Write, table: TableId, key: &[u8], origin: Origin) -> io::Result<()> {
-    let length = u32::try_from(key.len()).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
-    let mut head = [0; 20];
-    head[0..4].copy_from_slice(&length.to_le_bytes());
-    head[4..8].copy_from_slice(&table.0.to_le_bytes());
-    head[8..12].copy_from_slice(&origin.file.0.to_le_bytes());
-    head[12..20].copy_from_slice(&origin.line.to_le_bytes());
-    out.write_all(&head)?;
-    out.write_all(key)
+/// Appends a record: key length, table, file (4 bytes each), line (8 bytes), key; all numbers little-endian.
+fn record(out: &mut Vec<u8>, table: TableId, key: &[u8], origin: Origin) {
+    let length = u32::try_from(key.len()).expect("the limits have checked that a key has at most 3,072 bytes");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&table.0.to_le_bytes());
+    out.extend_from_slice(&origin.file.0.to_le_bytes());
+    out.extend_from_slice(&origin.line.to_le_bytes());
+    out.extend_from_slice(key);
 }
 
 fn each_record(path: &Path, mut take: impl FnMut(TableId, &[u8], Origin) -> io::Result<()>) -> io::Result<()> {
@@ -285,7 +286,9 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         for line in 1..=3 {
             let key = vec![b'k'; 40 << 20];
-            write_record(&mut file, TableId(0), &key, at(line)).unwrap();
+            let mut bytes = Vec::new();
+            record(&mut bytes, TableId(0), &key, at(line));
+            file.write_all(&bytes).unwrap();
         }
         let found = search(&path).unwrap();
         assert_eq!(

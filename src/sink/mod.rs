@@ -48,6 +48,9 @@ pub enum Payload {
 /// The half that runs in the pool: pure, shared by all workers.
 pub trait Encoder: Send + Sync {
     /// Encodes what one chunk gives. The payloads reach the writer in the order of the chunks.
+    ///
+    /// # Errors
+    /// Kind `Bug` when an item is not as the survey saw it.
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
 }
 
