@@ -322,8 +322,8 @@ fn blocks(text: &'static str) -> Vec<Block<'static>> {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
-            let inside = lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-            found.push(Block { language, text: inside });
+            let inside: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+            found.push(Block { language, text: inside.join("\n") + "\n" });
         }
     }
     found

@@ -234,7 +234,7 @@ fn a_run_that_is_killed_leaves_nothing_with_a_final_name_and_the_same_command_ma
     let args = ["run", PIPELINE, "--from", &export, "--to", &lake, "--to", &import, "--work", &work, "--quiet"];
     let mut child = command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
     let staging = folder.path().join("import/.dynamorph-unfinished");
-    let until = Instant::now() + Duration::from_secs(120);
+    let until = Instant::now() + Duration::from_mins(2);
     // Some of an import file is on disk, and more is to come.
     while !staging.exists() || files(&staging).iter().all(|(_, bytes)| bytes.is_empty()) {
         assert!(child.try_wait().expect("a child can be asked").is_none(), "the run ended before it could be killed");

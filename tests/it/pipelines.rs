@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::program::{Folder, dynamorph, files, golden, root};
 
 /// A pipeline with the exports it is for and the sinks that fit it.
-pub(crate) struct Shown {
-    pub(crate) name: &'static str,
-    pub(crate) from: &'static [&'static str],
-    pub(crate) sinks: &'static [&'static str],
+struct Shown {
+    name: &'static str,
+    from: &'static [&'static str],
+    sinks: &'static [&'static str],
 }
 
 const DOCS: &[&str] = &["sample_exports/docs"];
@@ -80,7 +80,9 @@ fn lines(text: &str) -> impl Iterator<Item = Item> {
 fn by_table(found: impl Iterator<Item = (String, Item)>) -> BTreeMap<String, Vec<Item>> {
     let mut tables: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     found.for_each(|(table, item)| tables.entry(table).or_default().push(item));
-    tables.values_mut().for_each(|items| items.sort_by_cached_key(|item| json!(item).to_string()));
+    for items in tables.values_mut() {
+        items.sort_by_cached_key(|item| json!(item).to_string());
+    }
     tables
 }
 
@@ -94,7 +96,7 @@ fn data_files(sink: &Path) -> impl Iterator<Item = (String, Vec<u8>)> {
 }
 
 /// What lies in import files, by table.
-pub(crate) fn imported(sink: &Path) -> BTreeMap<String, Vec<Item>> {
+fn imported(sink: &Path) -> BTreeMap<String, Vec<Item>> {
     by_table(data_files(sink).flat_map(|(table, bytes)| lines(&gunzip(&bytes)).map(|item| (table.clone(), item)).collect::<Vec<_>>()))
 }
 
