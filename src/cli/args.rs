@@ -1,5 +1,7 @@
 //! The command line as clap reads it, and nothing else.
 
+#![expect(clippy::doc_markdown, reason = "doc comments are the help texts, which show no backticks")]
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};

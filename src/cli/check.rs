@@ -14,7 +14,7 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
     let [entities, tables, examples] = [plan.entities().len(), plan.targets().tables.len(), plan.examples().len()];
     match args.output {
         Output::Json => {
-            print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples})))
+            print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples})));
         }
         Output::Text => {
             if args.verbose > 0 {

@@ -233,7 +233,7 @@ fn pipeline(folder: &Folder, text: &str) -> String {
     path
 }
 
-const FIVE_MISTAKES: &str = r##"version = 1
+const FIVE_MISTAKES: &str = r#"version = 1
 
 [source]
 key  = { partition = "PK", sort = "SK" }
@@ -248,7 +248,7 @@ steps = [{ renam = { title = "name" } }]
 when  = "attribute_exists(title) AND"
 to    = "dcos"
 key   = { EntityRef = "WS#{ws}", Detail = "DOC#{doc | pad(10)}" }
-"##;
+"#;
 
 #[test]
 fn check_reports_every_mistake_at_once_with_its_place() {

@@ -45,7 +45,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a source can be read");
     let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
-    lines.filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
+    lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
 fn sources() -> Vec<(String, PathBuf)> {
