@@ -61,7 +61,7 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         for file in &summary.rejects.files {
             let _ = writeln!(out, "  in {}", file.display());
         }
-        out.push_str("mend the pipeline and run the rejects alone: --from takes their file\n");
+        out.push_str("mend the pipeline, then run the rejects alone into new folders: --from takes their file\n");
     }
     if verbose {
         let _ = writeln!(out, "report: {}", work.join("report.json").display());

@@ -1,7 +1,7 @@
 //! `dynamorph run`: read, carry, write.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dynamorph::aws;
 use dynamorph::error::{Error, Kind};
@@ -14,11 +14,8 @@ use crate::cli::{DONE, Failure, REJECTS, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
-    let work = command.work.clone().unwrap_or_else(|| {
-        let stem = command.pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref());
-        PathBuf::from(".dynamorph").join(stem)
-    });
     let inputs = command.from.iter().map(|text| input(&plan, text)).collect::<Result<Vec<_>, _>>()?;
+    let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
     let destinations = command.to.iter().map(|text| destination(text, command)).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         destinations,
@@ -37,6 +34,19 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         Output::Json => print(&format!("{}\n", report::json(&summary))),
     }
     Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
+}
+
+/// `.dynamorph/PIPELINE`, or `.dynamorph/PIPELINE.replay` when that folder's rejects are what is read, and so on.
+fn default_work(pipeline: &Path, inputs: &[Input]) -> PathBuf {
+    let mut work = Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref()));
+    let lies_in = |folder: &Path| {
+        let Ok(folder) = folder.canonicalize() else { return false };
+        inputs.iter().flat_map(|input| &input.paths).any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
+    };
+    while lies_in(&work) {
+        work.as_mut_os_string().push(".replay");
+    }
+    work
 }
 
 /// One worker for each core unless told otherwise.

@@ -110,6 +110,7 @@ impl Job {
     pub fn open(plan: Plan, inputs: &[Input], options: Options) -> Result<Self> {
         let only = only(&plan, &options.only)?;
         check_destinations(&plan, &options)?;
+        check_inputs(inputs, &options.work)?;
         let (exports, files) = open_inputs(&plan, inputs)?;
         let units = pack(&files);
         let pool = ThreadPoolBuilder::new()
@@ -532,6 +533,17 @@ fn check_folders(options: &Options) -> Result<()> {
             .with("hint", "name another folder for the sink"));
     }
     Ok(())
+}
+
+/// What a run empties must not be what it reads: rejects that are run again are the only copy of their reasons.
+fn check_inputs(inputs: &[Input], work: &Path) -> Result<()> {
+    let own: Vec<_> = OF_A_RUN.iter().map(|name| resolved(work).join(name)).collect();
+    match inputs.iter().flat_map(|input| &input.paths).find(|path| own.iter().any(|own| resolved(path).starts_with(own))) {
+        None => Ok(()),
+        Some(path) => Err(Error::new(Kind::Usage, "the input lies in the work folder, which the run empties at its start")
+            .with("found", format_args!("--from {} and --work {}", path.display(), work.display()))
+            .with("hint", "name another folder with --work")),
+    }
 }
 
 /// The path without links and dots, so that two names of one folder are seen as such; what is not there yet is taken as it is written.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::{Folder, files};
+use crate::program::{Folder, command, files};
 
 /// A pipeline over `PK`/`SK` items, with this body.
 fn pipeline(folder: &Folder, body: &str) -> String {
@@ -167,4 +167,27 @@ fn an_entity_without_a_table_needs_a_parquet_sink() {
     let ran = folder.run(&pipeline, &[&from], &[folder.sink("import", "out")], &[]).expect(2);
     assert!(ran.stderr.contains("entity `Document` has no table, and no sink takes it"), "{}", ran.stderr);
     folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &[]).expect(0);
+}
+
+#[test]
+fn rejects_that_are_run_again_are_not_emptied_with_the_work_folder_they_lie_in() {
+    let folder = Folder::new();
+    let path = pipeline(&folder, &DOCS.replace("pad(4)", "pad(1)"));
+    let from = data(&folder, "a.json", &[r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#12"},"EntityType":{"S":"Document"}}}"#]);
+    folder.run(&path, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    let kept = folder.join("work/rejects/unit-00001.jsonl");
+    let ran = folder.run(&path, &[&kept], &[folder.sink("import", "again")], &[]).expect(2);
+    assert!(ran.stderr.contains("which the run empties at its start"), "{}", ran.stderr);
+    assert_eq!(rejects(&folder).len(), 1);
+    // Without --work the program takes another folder by itself.
+    let again = |from: &str, out: &str| {
+        let sink = folder.sink("import", out);
+        let output = command(&["run", &path, "--quiet", "--from", from, "--to", &sink]).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    again(&from, "one");
+    again(".dynamorph/pipeline/rejects/unit-00001.jsonl", "two");
+    for work in ["pipeline", "pipeline.replay"] {
+        assert!(folder.path().join(".dynamorph").join(work).join("rejects/unit-00001.jsonl").is_file());
+    }
 }
