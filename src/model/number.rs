@@ -200,7 +200,18 @@ impl Ord for Decimal<'_> {
 /// Whether two texts are the same number; texts that are no numbers are the same when they are equal.
 #[must_use]
 pub fn same(left: &str, right: &str) -> bool {
-    left == right || matches!((Decimal::parse(left), Decimal::parse(right)), (Some(left), Some(right)) if left == right)
+    left == right || order(left, right).is_eq()
+}
+
+/// The order of two texts by value; texts that are no numbers come behind, by their bytes.
+#[must_use]
+pub fn order(left: &str, right: &str) -> Ordering {
+    match (Decimal::parse(left), Decimal::parse(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
 }
 
 /// Whether `text` is already a value's one spelling; quicker than parsing.

@@ -2,6 +2,7 @@
 //!
 //! Numbers stay decimal text; sets stay sets; nothing is converted here.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::model::number;
@@ -62,24 +63,41 @@ impl Value<'_> {
     pub fn same_as(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Value::N(left), Value::N(right)) => number::same(left, right),
-            (Value::M(left), Value::M(right)) => {
-                left.len() == right.len()
-                    && left.iter().all(|(name, value)| right.iter().any(|(other, theirs)| name == other && value.same_as(theirs)))
-            }
             (Value::L(left), Value::L(right)) => {
                 left.len() == right.len() && left.iter().zip(*right).all(|(mine, theirs)| mine.same_as(theirs))
             }
-            (Value::Ss(left), Value::Ss(right)) => same_set(left, right, |mine, theirs| mine == theirs),
-            (Value::Bs(left), Value::Bs(right)) => same_set(left, right, |mine, theirs| mine == theirs),
-            (Value::Ns(left), Value::Ns(right)) => same_set(left, right, number::same),
+            (Value::M(left), Value::M(right)) => same_members(
+                left,
+                right,
+                |(name, _), (other, _)| name.cmp(other),
+                |(name, value), (other, theirs)| name == other && value.same_as(theirs),
+            ),
+            (Value::Ss(left), Value::Ss(right)) => same_members(left, right, Ord::cmp, PartialEq::eq),
+            (Value::Bs(left), Value::Bs(right)) => same_members(left, right, Ord::cmp, PartialEq::eq),
+            (Value::Ns(left), Value::Ns(right)) => {
+                same_members(left, right, |mine, theirs| number::order(mine, theirs), |mine, theirs| number::same(mine, theirs))
+            }
             (left, right) => left == right,
         }
     }
 }
 
-/// Sets have no equal members, so equal sizes and each member found is enough.
-fn same_set<T: Copy>(left: &[T], right: &[T], same: impl Fn(T, T) -> bool) -> bool {
-    left.len() == right.len() && left.iter().all(|mine| right.iter().any(|theirs| same(*mine, *theirs)))
+/// Whether two collections hold the same members in any order. Members of one collection differ from each other by `order`.
+/// In the time of a sort, since a set may have a hundred thousand members.
+fn same_members<T>(left: &[T], right: &[T], order: impl Fn(&T, &T) -> Ordering, same: impl Fn(&T, &T) -> bool) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    // What was stored together usually comes in one order, and then nothing is sorted.
+    if left.iter().zip(right).all(|(mine, theirs)| same(mine, theirs)) {
+        return true;
+    }
+    let sorted = |members: &'_ [T]| {
+        let mut places: Vec<usize> = (0..members.len()).collect();
+        places.sort_by(|one, other| order(&members[*one], &members[*other]));
+        places
+    };
+    sorted(left).into_iter().zip(sorted(right)).all(|(mine, theirs)| same(&left[mine], &right[theirs]))
 }
 
 /// The type of a value, by the name `DynamoDB` gives it.
@@ -138,5 +156,39 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.descriptor())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_by_what_they_mean() {
+        let (a, b) = (("a", Value::N("1")), ("b", Value::N("2.0")));
+        let (a2, b2) = (("a", Value::N("1.0")), ("b", Value::N("2")));
+        for (left, right, expected) in [
+            (Value::M(&[a, b]), Value::M(&[b2, a2]), true),
+            (Value::M(&[a, b]), Value::M(&[a, ("b", Value::S("2"))]), false),
+            (Value::M(&[a]), Value::M(&[b]), false),
+            (Value::L(&[a.1, b.1]), Value::L(&[b.1, a.1]), false),
+            (Value::Ns(&["1", "2", "3"]), Value::Ns(&["3.0", "1E0", "2"]), true),
+            (Value::Ns(&["1", "2"]), Value::Ns(&["1", "3"]), false),
+            (Value::Ss(&["x", "y"]), Value::Ss(&["y", "x"]), true),
+            (Value::Ss(&["1"]), Value::Ns(&["1"]), false),
+            (Value::Null, Value::Bool(false), false),
+        ] {
+            assert_eq!(left.same_as(&right), expected, "{left:?} {right:?}");
+            assert_eq!(right.same_as(&left), expected, "{right:?} {left:?}");
+        }
+    }
+
+    #[test]
+    fn large_sets_in_another_order_are_compared_in_the_time_of_a_sort() {
+        let texts: Vec<String> = (0..100_000).map(|number| number.to_string()).collect();
+        let forth: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let back: Vec<&str> = forth.iter().rev().copied().collect();
+        assert!(Value::Ns(&forth).same_as(&Value::Ns(&back)));
+        assert!(Value::Ss(&forth).same_as(&Value::Ss(&back)));
     }
 }
