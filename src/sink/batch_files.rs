@@ -140,7 +140,9 @@ impl Writer for Files {
         for (at, _) in (0..).zip(0..self.open.len()) {
             self.close(TableId(at))?;
         }
-        Ok(self.account.written())
+        let written = self.account.written();
+        self.staging.make_durable(written.files.iter().map(|file| file.path.as_path()))?;
+        Ok(written)
     }
 }
 
@@ -153,10 +155,8 @@ impl Files {
         open.json.extend_from_slice(TAIL);
         open.written += 1;
         let path = self.folders.folder(table).join(format!("u{:05}-{:06}.json", self.unit, open.written));
-        let mut file = self.staging.create(&path)?;
-        file.put(&open.json)?;
-        let bytes = file.finish()?;
-        self.account.add_file(path, open.puts as u64, bytes);
+        self.staging.put_whole(&path, &open.json)?;
+        self.account.add_file(path, open.puts as u64, open.json.len() as u64);
         open.json.truncate(open.head);
         open.keys.clear();
         open.puts = 0;

@@ -34,6 +34,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("async ", &["aws.rs", "sink/batch_write"]),
     (".await", &["aws.rs", "sink/batch_write"]),
     ("block_on", &["aws.rs", "sink/batch_write"]),
+    ("rustix", &["store.rs"]),
     ("clap", &["cli/"]),
     ("indicatif", &["cli/"]),
     ("println!", &["cli/"]),
