@@ -14,11 +14,11 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
     let [entities, tables, examples] = [plan.entities().len(), plan.targets().tables.len(), plan.examples().len()];
     match args.output {
         Output::Json => {
-            print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples})));
+            print(&format!("{}\n", serde_json::json!({"ok": true, "entities": entities, "tables": tables, "examples": examples})))?;
         }
         Output::Text => {
             if args.verbose > 0 {
-                print(&format!("{}\n", plan.explain()));
+                print(&format!("{}\n", plan.explain()))?;
             }
             let counted = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
             print(&format!(
@@ -27,7 +27,7 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
                 counted(entities, "entity", "entities"),
                 counted(tables, "table", "tables"),
                 counted(examples, "example", "examples"),
-            ));
+            ))?;
         }
     }
     Ok(DONE)

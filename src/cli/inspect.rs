@@ -27,7 +27,7 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
     match args.output {
         Output::Json => {
             let json = serde_json::to_string_pretty(&inspection).expect("an inspection has only string keys and finite numbers");
-            print(&format!("{json}\n"));
+            print(&format!("{json}\n"))?;
         }
         Output::Text => {
             let mut text = inspection.report.to_string();
@@ -41,7 +41,7 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
             for (number, name) in (1..).zip(&inspection.files) {
                 let _ = writeln!(text, "  {number}  {name}");
             }
-            print(&text);
+            print(&text)?;
         }
     }
     Ok(DONE)

@@ -7,7 +7,7 @@ mod progress;
 mod report;
 mod run;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -80,7 +80,7 @@ fn report_error(failure: &Failure, output: Output) -> u8 {
         }
     };
     if output == Output::Json {
-        print(&format!("{json}\n"));
+        drop(print(&format!("{json}\n")));
     }
     // Nobody is left to be told when stderr is closed.
     drop(std::io::stderr().write_all(text.as_bytes()));
@@ -96,6 +96,12 @@ fn code_of(kind: Kind) -> u8 {
 }
 
 /// Writes to stdout. A reader that has gone, as in `| head`, is no error.
-fn print(text: &str) {
-    drop(std::io::stdout().write_all(text.as_bytes()));
+fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new(Kind::Output, "cannot write the result to stdout").caused_by(error))
+        }
+        _ => Ok(()),
+    }
 }

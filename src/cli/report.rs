@@ -91,7 +91,8 @@ fn changes(summary: &Summary) -> Vec<String> {
     let total = &summary.total;
     [
         (total.backfilled, "had no type attribute and got one"),
-        (total.retyped, "had another spelling of their type, rewritten"),
+        (total.retyped.saturating_sub(total.unknown_types), "had another spelling of their type, rewritten"),
+        (total.unknown_types, "had a type that no entity is called; their key or a condition told the entity, and the type was rewritten"),
         (total.by_key + total.by_condition, "were told apart by their key or a condition, not by their type"),
         (total.disagreements, "have a type that their key does not fit; the type was believed"),
         (total.unindexed, "index entries left out, since a part of the index key is missing"),

@@ -30,8 +30,8 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let summary = Job::open(plan, &inputs, options)?.run(&mut progress)?;
     drop(progress);
     match args.output {
-        Output::Text => print(&report::text(&summary, &work, args.verbose > 0)),
-        Output::Json => print(&format!("{}\n", report::json(&summary))),
+        Output::Text => print(&report::text(&summary, &work, args.verbose > 0))?,
+        Output::Json => print(&format!("{}\n", report::json(&summary)))?,
     }
     Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
 }
@@ -57,9 +57,13 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
 fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
-    let (source, path) = match text.split_once('=').filter(|_| named) {
-        Some((name, path)) => (Some(name.to_owned()), path),
-        None => (None, text),
+    let (source, path) = match text.split_once('=') {
+        Some((name, path)) if named => (Some(name.to_owned()), path),
+        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
+            return Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
+                .with("hint", format!("write --from {rest}")));
+        }
+        _ => (None, text),
     };
     if path.starts_with("s3://") {
         return Err(Error::new(Kind::Usage, "exports in S3 are not read yet")
@@ -91,11 +95,20 @@ fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
 }
 
 fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
-    pairs
-        .iter()
-        .map(|pair| match pair.split_once('=') {
-            Some((name, real)) if !name.is_empty() && !real.is_empty() => Ok((name.to_owned(), real.to_owned())),
-            _ => Err(Error::new(Kind::Usage, "--table takes NAME=REAL").with("found", pair).with("expected", "for example docs=prod-docs")),
-        })
-        .collect()
+    let mut names = BTreeMap::new();
+    for pair in pairs {
+        match pair.split_once('=') {
+            Some((name, real)) if !name.is_empty() && !real.is_empty() => {
+                if names.insert(name.to_owned(), real.to_owned()).is_some() {
+                    return Err(Error::new(Kind::Usage, format!("--table names `{name}` twice")).with("found", pair));
+                }
+            }
+            _ => {
+                return Err(Error::new(Kind::Usage, "--table takes NAME=REAL")
+                    .with("found", pair)
+                    .with("expected", "for example docs=prod-docs"));
+            }
+        }
+    }
+    Ok(names)
 }

@@ -43,7 +43,7 @@ enum Outcome<'a> {
 
 fn run(plan: &Plan, example: &Example) -> Result<(), String> {
     let file = DataFile { path: "example".into(), name: example.name.clone(), items: None, md5: None, compressed_bytes: 0 };
-    let files = [RunFile { source: example.source, file }];
+    let files = [RunFile::new(example.source, file)];
     let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()));
     let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, bytes: example.input.clone().into_bytes() };
     let arena = Arena::new();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Reason, Result};
 use crate::plan::Plan;
-use crate::plan::transform::{Changes, Told};
+use crate::plan::transform::{Changes, Claim, Told};
 
 /// What happened to the items of one entity. `read + fanned_out = written + dropped + rejected`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub struct Counts {
     pub by_condition: u64,
     /// Type attribute and key name different entities; the type was believed.
     pub disagreements: u64,
+    /// The type attribute says what no entity is called, and the key or a condition told the entity.
+    pub unknown_types: u64,
     /// Outputs whose type attribute was missing and was filled in.
     pub backfilled: u64,
     /// Outputs whose type attribute was rewritten.
@@ -49,10 +51,11 @@ pub struct Counts {
 
 impl Counts {
     /// Counts how an item was told apart.
-    pub(crate) fn tell(&mut self, told: Told, disagrees: bool) {
+    pub(crate) fn tell(&mut self, claim: &Claim<'_>) {
         self.read += 1;
-        self.disagreements += u64::from(disagrees);
-        *match told {
+        self.disagreements += u64::from(claim.disagrees);
+        self.unknown_types += u64::from(claim.unknown_type);
+        *match claim.told {
             Told::BySource => &mut self.by_source,
             Told::ByType => &mut self.by_type,
             Told::ByAlias => &mut self.by_alias,
@@ -86,6 +89,7 @@ impl Counts {
             by_key,
             by_condition,
             disagreements,
+            unknown_types,
             backfilled,
             retyped,
             unindexed,
@@ -105,6 +109,7 @@ impl Counts {
             (&mut self.by_key, by_key),
             (&mut self.by_condition, by_condition),
             (&mut self.disagreements, disagreements),
+            (&mut self.unknown_types, unknown_types),
             (&mut self.backfilled, backfilled),
             (&mut self.retyped, retyped),
             (&mut self.unindexed, unindexed),

@@ -9,14 +9,17 @@ mod examples;
 mod inspect;
 mod job;
 mod ledger;
+mod options;
 mod pass;
 mod rejects;
 mod route;
 mod summary;
 mod units;
+mod work;
 
 pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};
-pub use job::{Destination, Input, Job, Options};
+pub use job::Job;
 pub use ledger::Counts;
+pub use options::{Destination, Input, Options};
 pub use summary::Summary;

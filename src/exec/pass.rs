@@ -95,14 +95,30 @@ fn take_oldest<T>(running: &mut VecDeque<Receiver<T>>, take: &mut impl FnMut(T) 
     take(result)
 }
 
-/// Cuts the chunk after `left` lines at most; gives the number of lines that stay.
+/// Cuts the chunk after `left` lines that hold something at most; gives the number of those that stay.
 fn cut(chunk: &mut Chunk, left: u64) -> u64 {
     let mut lines = 0;
     let mut end = 0;
     while lines < left && end < chunk.bytes.len() {
-        end = memchr::memchr(b'\n', &chunk.bytes[end..]).map_or(chunk.bytes.len(), |at| end + at + 1);
-        lines += 1;
+        let next = memchr::memchr(b'\n', &chunk.bytes[end..]).map_or(chunk.bytes.len(), |at| end + at + 1);
+        lines += u64::from(!chunk.bytes[end..next].trim_ascii().is_empty());
+        end = next;
     }
     chunk.bytes.truncate(end);
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Origin;
+
+    #[test]
+    fn a_limit_counts_the_lines_that_hold_something() {
+        for (left, stays, lines) in [(0, "", 0), (1, "\n\na\n", 1), (2, "\n\na\nb", 2), (9, "\n\na\nb", 2)] {
+            let mut chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, bytes: b"\n\na\nb".to_vec() };
+            assert_eq!(cut(&mut chunk, left), lines);
+            assert_eq!(chunk.bytes, stays.as_bytes());
+        }
+    }
 }

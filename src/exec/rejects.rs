@@ -3,8 +3,10 @@
 //! `{"Item":{…},"Reject":{…}}` where the line was an item: the object stands as it was read, byte for byte.
 //! `{"Raw":"…","Reject":{…}}` where it was not, and `{"RawBase64":"…",…}` where it was not even text.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -15,58 +17,72 @@ use serde_json::{Map, Value as Json, json};
 use crate::codec::ddb_json::write_string;
 use crate::error::{Error, Kind, Reject, Result, Stage};
 use crate::exec::units::RunFile;
-use crate::model::Arena;
+use crate::exec::work::absent_is_fine;
+use crate::model::{Arena, SourceId};
 use crate::plan::Plan;
 
-/// A rejects file that is being written. It is created with its first reject.
+/// The rejects files of a unit while they are written: one for each source that has any, since an item is read back for the source
+/// it came from. A file is created with its first reject.
 #[derive(Debug)]
-pub(crate) struct RejectsFile {
-    path: PathBuf,
-    file: Option<BufWriter<File>>,
+pub(crate) struct RejectsFiles {
+    folder: PathBuf,
+    stem: String,
+    files: BTreeMap<SourceId, BufWriter<File>>,
     count: u64,
 }
 
-impl RejectsFile {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, count: 0 }
+impl RejectsFiles {
+    /// Files in `folder` that are named `STEM.jsonl`, or `STEM-SOURCE.jsonl` where sources have names.
+    pub(crate) fn new(folder: PathBuf, stem: String) -> Self {
+        Self { folder, stem, files: BTreeMap::new(), count: 0 }
     }
 
     /// Appends rejects.
     pub(crate) fn append(&mut self, rejects: &[Reject], plan: &Plan, files: &[RunFile]) -> Result<()> {
-        if rejects.is_empty() {
-            return Ok(());
-        }
-        let mut lines = Vec::new();
+        let mut line = Vec::new();
         for reject in rejects {
-            write_line(reject, plan, files, &mut lines);
+            line.clear();
+            write_line(reject, plan, files, &mut line);
+            let source = files[reject.origin.file.index()].source;
+            self.file(source, plan).and_then(|file| file.write_all(&line)).map_err(|error| failed(&self.folder, error))?;
+            self.count += 1;
         }
-        self.count += rejects.len() as u64;
-        let Self { path, file, .. } = self;
-        let mut write = || {
-            let file = match file {
-                Some(file) => file,
-                None => file.insert(BufWriter::new(File::create(&*path)?)),
-            };
-            file.write_all(&lines)
-        };
-        write().map_err(|error| failed(path, error))
+        Ok(())
     }
 
-    /// Makes the file durable; gives how many rejects it holds.
+    fn file(&mut self, source: SourceId, plan: &Plan) -> io::Result<&mut BufWriter<File>> {
+        Ok(match self.files.entry(source) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let name = match &plan.sources[source.index()].name {
+                    // The names of sources are the user's own, so they are not trusted to be the names of files.
+                    Some(name) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
+                        format!("{}-{name}.jsonl", self.stem)
+                    }
+                    Some(_) => format!("{}-source-{}.jsonl", self.stem, source.0 + 1),
+                    None => format!("{}.jsonl", self.stem),
+                };
+                entry.insert(BufWriter::new(File::create(self.folder.join(name))?))
+            }
+        })
+    }
+
+    /// Makes the files durable; gives how many rejects they hold.
     pub(crate) fn finish(self) -> Result<u64> {
-        let Self { path, file, count } = self;
-        if let Some(file) = file {
-            let file = file.into_inner().map_err(|error| failed(&path, error.into_error()))?;
-            file.sync_all().map_err(|error| failed(&path, error))?;
+        let Self { folder, stem: _, files, count } = self;
+        for file in files.into_values() {
+            let file = file.into_inner().map_err(|error| failed(&folder, error.into_error()))?;
+            file.sync_all().map_err(|error| failed(&folder, error))?;
         }
         Ok(count)
     }
 }
 
-/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`.
+/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`, and those of an earlier run go.
 pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let publish = || {
         let mut published = Vec::new();
+        absent_is_fine(fs::remove_dir_all(folder))?;
         let mut names: Vec<_> = fs::read_dir(unfinished)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
         names.sort();
         for name in names {
@@ -90,13 +106,14 @@ pub(crate) fn unwrap<'a>(line: &'a [u8], arena: &'a Arena) -> &'a [u8] {
     struct Refused {
         raw: Option<String>,
         raw_base64: Option<String>,
+        reject: Option<serde::de::IgnoredAny>,
     }
     if !line.starts_with(b"{\"Raw") {
         return line;
     }
     match serde_json::from_slice(line) {
-        Ok(Refused { raw: Some(text), raw_base64: None }) => arena.alloc_str(&text).as_bytes(),
-        Ok(Refused { raw: None, raw_base64: Some(text) }) => match STANDARD.decode(text) {
+        Ok(Refused { raw: Some(text), raw_base64: None, reject: Some(_) }) => arena.alloc_str(&text).as_bytes(),
+        Ok(Refused { raw: None, raw_base64: Some(text), reject: Some(_) }) => match STANDARD.decode(text) {
             Ok(bytes) => arena.alloc_slice_copy(&bytes),
             Err(_) => line,
         },
@@ -123,6 +140,9 @@ fn write_line(reject: &Reject, plan: &Plan, files: &[RunFile], out: &mut Vec<u8>
     }
     let mut fields = Map::new();
     fields.insert("file".to_owned(), json!(files[reject.origin.file.index()].file.name));
+    if let Some(source) = &plan.sources[files[reject.origin.file.index()].source.index()].name {
+        fields.insert("source".to_owned(), json!(source));
+    }
     fields.insert("line".to_owned(), json!(reject.origin.line));
     if let Some(entity) = reject.entity.and_then(|id| plan.entities.get(id.index())) {
         fields.insert("entity".to_owned(), json!(entity.name));

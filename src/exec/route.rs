@@ -88,7 +88,7 @@ impl<'p> Router<'p> {
             let row = Row { origin, item: decoded.item, captures, source: decoded.source, size: 0 };
             match claim {
                 Some(claim) => {
-                    routed.ledger.entities[claim.entity.index()].tell(claim.told, claim.disagrees);
+                    routed.ledger.entities[claim.entity.index()].tell(&claim);
                     rows[claim.entity.index()].push(row);
                 }
                 None => unclaimed.push(row),
@@ -149,6 +149,11 @@ impl<'p> Router<'p> {
         let id = EntityId(u32::try_from(self.plan.entities.len()).expect("a plan has fewer than 2^32 entities"));
         let counts = &mut routed.ledger.entities[id.index()];
         counts.read += rows.len() as u64;
+        // Only some entities are wanted, and this is none of them.
+        if !self.only.is_empty() {
+            counts.dropped += rows.len() as u64;
+            return;
+        }
         match self.plan.unclassified {
             Unclassified::Drop => counts.dropped += rows.len() as u64,
             Unclassified::Fail => {

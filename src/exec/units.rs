@@ -1,6 +1,8 @@
 //! Units: the pieces of work that are done or not done, and their reports.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,29 @@ pub(crate) struct RunFile {
     pub(crate) source: SourceId,
     /// The file.
     pub(crate) file: DataFile,
+    /// When it was last written, where the file system says so.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+impl RunFile {
+    /// A file as it is now.
+    pub(crate) fn new(source: SourceId, file: DataFile) -> Self {
+        let modified = fs::metadata(&file.path).and_then(|found| found.modified()).ok();
+        Self { source, file, modified }
+    }
+
+    /// Checks that the file is the one that was opened: what was proved of it in one pass must hold in the next.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let found = fs::metadata(&self.file.path);
+        let same = found.is_ok_and(|found| found.len() == self.file.compressed_bytes && found.modified().ok() == self.modified);
+        if same {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Input, "a data file changed while it was read")
+            .with("file", self.file.path.display())
+            .with("expected", "the same size and time of last change as at the start")
+            .with("hint", "run again when nothing writes to the file any more"))
+    }
 }
 
 /// Whole data files that are worked on together.
@@ -90,10 +115,7 @@ mod tests {
     use super::*;
 
     fn file(name: &str, compressed_bytes: u64) -> RunFile {
-        RunFile {
-            source: SourceId(0),
-            file: DataFile { path: name.into(), name: name.to_owned(), items: None, md5: None, compressed_bytes },
-        }
+        RunFile::new(SourceId(0), DataFile { path: name.into(), name: name.to_owned(), items: None, md5: None, compressed_bytes })
     }
 
     #[test]

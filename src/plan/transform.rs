@@ -38,6 +38,8 @@ pub struct Claim<'a> {
     pub told: Told,
     /// The type attribute says one entity, the key another.
     pub disagrees: bool,
+    /// The type attribute says what no entity is called; the key or a condition told the entity.
+    pub unknown_type: bool,
     /// What the entity's key templates captured, by slot; all `None` where they do not match.
     pub captures: &'a [Option<&'a str>],
 }
@@ -78,24 +80,27 @@ impl<'p> Classifier<'p> {
     pub fn claim<'a>(&self, source: &Source, item: &Item<'a>) -> Option<Claim<'a>> {
         if let Some(entity) = source.entity {
             let captures = self.captures(entity, item).unwrap_or_default();
-            return Some(Claim { entity, told: Told::BySource, disagrees: false, captures });
+            return Some(Claim { entity, told: Told::BySource, disagrees: false, unknown_type: false, captures });
         }
-        let by_type = source.type_attribute.as_deref().and_then(|name| item.get(name)).and_then(|value| match value {
-            Value::S(text) => self.by_type.get(text).copied(),
-            _ => None,
-        });
-        if let Some((entity, told)) = by_type {
+        let by_type = match source.type_attribute.as_deref().and_then(|name| item.get(name)) {
+            None | Some(Value::Null) => None,
+            Some(Value::S(text)) => Some(self.by_type.get(text).copied()),
+            // To write a type over a number or a map would lose it.
+            Some(_) => return None,
+        };
+        if let Some(Some((entity, told))) = by_type {
             let captures = self.captures(entity, item);
             let disagrees = captures.is_none() && self.by_key(item).is_some_and(|(other, _)| other != entity);
             let captures = captures.unwrap_or_else(|| self.no_captures(entity, item));
-            return Some(Claim { entity, told, disagrees, captures });
+            return Some(Claim { entity, told, disagrees, unknown_type: false, captures });
         }
+        let unknown_type = by_type.is_some();
         if let Some((entity, captures)) = self.by_key(item) {
-            return Some(Claim { entity, told: Told::ByKey, disagrees: false, captures });
+            return Some(Claim { entity, told: Told::ByKey, disagrees: false, unknown_type, captures });
         }
         let (entity, _) = self.by_condition.iter().find(|(_, condition)| condition.holds(item))?;
         let captures = self.no_captures(*entity, item);
-        Some(Claim { entity: *entity, told: Told::ByCondition, disagrees: false, captures })
+        Some(Claim { entity: *entity, told: Told::ByCondition, disagrees: false, unknown_type, captures })
     }
 
     fn by_key<'a>(&self, item: &Item<'a>) -> Option<(EntityId, &'a [Option<&'a str>])> {
@@ -327,7 +332,10 @@ classify = "attribute_exists(other)"
             (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"S":"Doc"}}"#, claim("Doc", Told::ByType, true)),
             (r#"{"PK":{"S":"WS#a"},"SK":{"S":"FREE"},"T":{"S":"Doc"}}"#, claim("Doc", Told::ByType, false)),
             (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"}}"#, claim("Note", Told::ByKey, false)),
-            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"N":"1"}}"#, claim("Note", Told::ByKey, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"NULL":true}}"#, claim("Note", Told::ByKey, false)),
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"S":"Old"}}"#, claim("Note", Told::ByKey, false)),
+            // A type that is no text is not written over.
+            (r#"{"PK":{"S":"WS#a"},"SK":{"S":"NOTE#1"},"T":{"N":"1"}}"#, None),
             (r#"{"PK":{"S":"x"},"SK":{"S":"y"},"other":{"NULL":true}}"#, claim("Other", Told::ByCondition, false)),
             (r#"{"PK":{"S":"x"},"SK":{"S":"y"},"T":{"S":"DOC"}}"#, None),
         ] {

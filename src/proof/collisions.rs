@@ -2,7 +2,7 @@
 //!
 //! The first pass appends every key to one of many partition files, chosen by the key's hash; each partition is
 //! then read back alone and its keys are compared byte for byte, so a hash decides where a key is looked at and
-//! never whether two keys are equal. Memory: one partition's distinct keys, plus 32 bytes for each colliding item.
+//! never whether two keys are equal. Memory: one partition's distinct keys, plus about 120 bytes for each colliding item.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};

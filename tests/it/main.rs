@@ -3,6 +3,7 @@
 mod batch_write;
 mod broken;
 mod cli;
+mod folders;
 mod interop;
 mod layers;
 mod live;

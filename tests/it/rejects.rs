@@ -191,3 +191,65 @@ fn rejects_that_are_run_again_are_not_emptied_with_the_work_folder_they_lie_in()
         assert!(folder.path().join(".dynamorph").join(work).join("rejects/unit-00001.jsonl").is_file());
     }
 }
+
+#[test]
+fn rejects_of_several_sources_are_kept_apart() {
+    let folder = Folder::new();
+    let path = folder.join("pipeline.toml");
+    let pipeline = r#"
+version = 1
+[source.users]
+key = { partition = "id" }
+entity = "User"
+[source.orders]
+key = { partition = "id" }
+entity = "Order"
+[table.one]
+key = { partition = "PK" }
+type = "T"
+[entity.User]
+to = "one"
+key = { PK = "U#{name}" }
+[entity.Order]
+to = "one"
+key = { PK = "O#{name}" }
+"#;
+    fs::write(&path, pipeline).unwrap();
+    let users = format!("users={}", data(&folder, "u.json", &[r#"{"Item":{"id":{"S":"1"}}}"#]));
+    let orders = format!("orders={}", data(&folder, "o.json", &[r#"{"Item":{"id":{"S":"2"}}}"#]));
+    folder.run(&path, &[&users, &orders], &[folder.sink("import", "out")], &[]).expect(3);
+    for (source, id) in [("users", "1"), ("orders", "2")] {
+        let text = fs::read_to_string(folder.join(&format!("work/rejects/unit-00001-{source}.jsonl"))).unwrap();
+        let reject: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(reject["Item"]["id"]["S"], id);
+        assert_eq!(reject["Reject"]["source"], source);
+    }
+}
+
+#[test]
+fn the_rejects_of_an_earlier_run_stay_until_the_next_run_has_its_own() {
+    let folder = Folder::new();
+    let path = pipeline(&folder, DOCS);
+    let from = data(&folder, "a.json", &["no item"]);
+    folder.run(&path, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    let cut = folder.join("cut.json.gz");
+    fs::write(&cut, [0x1f, 0x8b, 8, 0]).unwrap();
+    folder.run(&path, &[&cut], &[folder.sink("import", "other")], &[]).expect(1);
+    assert_eq!(rejects(&folder).len(), 1);
+    let good = data(&folder, "b.json", &[r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"}}}"#]);
+    folder.run(&path, &[&good], &[folder.sink("import", "third")], &[]).expect(0);
+    assert!(!folder.path().join("work/rejects").exists());
+}
+
+#[test]
+fn a_type_that_is_no_text_is_not_written_over() {
+    let folder = Folder::new();
+    let path = pipeline(&folder, DOCS);
+    let line = |kind: &str| format!(r#"{{"Item":{{"PK":{{"S":"WS#a"}},"SK":{{"S":"DOC#7"}},"EntityType":{kind}}}}}"#);
+    let from = data(&folder, "a.json", &[&line(r#"{"M":{"a":{"S":"x"}}}"#)]);
+    folder.run(&path, &[&from], &[folder.sink("import", "out")], &[]).expect(3);
+    assert!(rejects(&folder)[0]["Reject"]["reason"].as_str().unwrap().contains("its `EntityType` is of type M, not S"));
+    let from = data(&folder, "b.json", &[&line(r#"{"S":"ArchivedDocument"}"#)]);
+    let ran = folder.run(&path, &[&from], &[folder.sink("import", "again")], &[]).expect(0);
+    assert!(ran.stdout.contains("1 had a type that no entity is called"), "{}", ran.stdout);
+}

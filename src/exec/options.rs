@@ -1,0 +1,293 @@
+//! What a run is told: exports, sinks, limits; checked against the plan and opened.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
+#[cfg(feature = "dynamodb")]
+use crate::aws::{self, Aws};
+use crate::error::{Error, Kind, Result};
+use crate::exec::units::RunFile;
+use crate::exec::work::OF_A_RUN;
+use crate::model::{EntityId, SourceId, Targets};
+use crate::plan::{Plan, Unclassified};
+use crate::sink::Sink;
+use crate::sink::batch_files::BatchFiles;
+#[cfg(feature = "dynamodb")]
+use crate::sink::batch_write::DynamoDbSink;
+use crate::sink::import_files::ImportFiles;
+#[cfg(feature = "parquet")]
+use crate::sink::parquet::ParquetSink;
+use crate::source::manifest::{self, Export};
+
+/// An export for one source of the plan.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The name of `[source.NAME]`; `None` for a plain `[source]`.
+    pub source: Option<String>,
+    /// An export, or data files named one by one.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Where items go.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// `parquet:DIR`
+    #[cfg(feature = "parquet")]
+    Parquet(PathBuf),
+    /// `import:DIR`
+    Import(PathBuf),
+    /// `batch:DIR`
+    Batch(PathBuf),
+    /// `dynamodb`
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(aws::Options),
+}
+
+/// What a run may be told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Sinks, at least one.
+    pub destinations: Vec<Destination>,
+    /// Replace what an earlier run wrote into the same folders.
+    pub overwrite: bool,
+    /// Real table names by their name in the pipeline.
+    pub table_names: BTreeMap<String, String>,
+    /// Workers; the output does not depend on it.
+    pub jobs: usize,
+    /// Read so many lines at the most. The counts of the manifest cannot be checked then.
+    pub limit: Option<u64>,
+    /// Carry these entities only; the others are dropped and counted. Empty: all.
+    pub only: Vec<String>,
+    /// The run's folder: reports, rejects, and what a pass keeps on disk.
+    pub work: PathBuf,
+}
+
+/// The entities that `--only` names.
+pub(super) fn only(plan: &Plan, names: &[String]) -> Result<Vec<EntityId>> {
+    names
+        .iter()
+        .map(|name| {
+            let at = (0..).zip(&plan.entities).find(|(_, entity)| entity.name == *name).map(|(at, _)| EntityId(at));
+            at.ok_or_else(|| {
+                let known: Vec<_> = plan.entities.iter().map(|entity| entity.name.as_str()).collect();
+                Error::new(Kind::Usage, format!("no entity `{name}` in the pipeline")).with("known", known.join(", "))
+            })
+        })
+        .collect()
+}
+
+/// Every output must have a sink that takes it, else its items would be lost in silence.
+pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
+    if options.destinations.is_empty() {
+        return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
+    }
+    check_folders(options)?;
+    check_table_names(plan, options)?;
+    #[cfg(feature = "parquet")]
+    if options.destinations.iter().any(|destination| matches!(destination, Destination::Parquet(_))) {
+        return Ok(());
+    }
+    let homeless = plan.entities.iter().find(|entity| entity.outputs.iter().any(|output| output.table.is_none()));
+    if let Some(entity) = homeless {
+        return Err(Error::new(Kind::Usage, format!("entity `{}` has no table, and no sink takes it", entity.name))
+            .with("hint", "add --to parquet:DIR, or give the entity a table with `to`"));
+    }
+    if matches!(plan.unclassified, Unclassified::Keep { table: None, .. }) {
+        return Err(Error::new(Kind::Usage, "unclassified items are kept but have no table, and no sink takes them")
+            .with("hint", "add --to parquet:DIR, or name a table with `to` under [unclassified]"));
+    }
+    Ok(())
+}
+
+/// A real name is a table's name, and no two tables share one: their keys are proved apart table by table.
+fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
+    let tables = &plan.targets.tables;
+    for (name, real) in &options.table_names {
+        if !tables.iter().any(|table| table.name == *name) {
+            let known: Vec<_> = tables.iter().map(|table| table.name.as_str()).collect();
+            return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
+                .with("known", known.join(", ")));
+        }
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        if !(3..=255).contains(&real.len()) || !real.bytes().all(allowed) {
+            return Err(Error::new(Kind::Usage, format!("`{real}` cannot be the name of a table"))
+                .with("found", format_args!("--table {name}={real}"))
+                .with("expected", "3 to 255 of a-z A-Z 0-9 _ . -"));
+        }
+    }
+    let mut real: BTreeMap<&str, &str> = BTreeMap::new();
+    for table in tables {
+        let name = options.table_names.get(&table.name).unwrap_or(&table.name);
+        if let Some(other) = real.insert(name, &table.name) {
+            return Err(Error::new(Kind::Usage, format!("two tables of the pipeline would be the one table `{name}`"))
+                .with("found", format_args!("{other} and {}", table.name))
+                .with("hint", "give each its own name with --table, or let both entities write to one table of the pipeline"));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the folders of all sinks for this run alone, as long as the files it gives live. The folder itself is what is locked,
+/// so that nothing is left in it.
+pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
+    let folders = options.destinations.iter().filter_map(|destination| match destination {
+        #[cfg(feature = "parquet")]
+        Destination::Parquet(dir) => Some(dir),
+        Destination::Import(dir) | Destination::Batch(dir) => Some(dir),
+        #[cfg(feature = "dynamodb")]
+        Destination::DynamoDb(_) => None,
+    });
+    folders
+        .map(|dir| {
+            let open = || {
+                fs::create_dir_all(dir)?;
+                File::open(dir)
+            };
+            let failed = |error| Error::new(Kind::Output, "cannot use the output folder").with("path", dir.display()).caused_by(error);
+            let folder = open().map_err(failed)?;
+            match folder.try_lock() {
+                Ok(()) => Ok(folder),
+                Err(TryLockError::WouldBlock) => Err(Error::new(Kind::Usage, "another run writes to this output folder")
+                    .with("path", dir.display())
+                    .with("hint", "wait for it to end, or name another folder")),
+                Err(TryLockError::Error(error)) => Err(failed(error)),
+            }
+        })
+        .collect()
+}
+
+/// Each sink needs a place of its own, and the work folder too: what one publishes or removes must be no other's.
+fn check_folders(options: &Options) -> Result<()> {
+    let mut folders: Vec<(String, PathBuf)> = Vec::new();
+    #[cfg(feature = "dynamodb")]
+    let mut live = false;
+    for destination in &options.destinations {
+        let (kind, dir) = match destination {
+            #[cfg(feature = "parquet")]
+            Destination::Parquet(dir) => ("parquet", dir),
+            Destination::Import(dir) => ("import", dir),
+            Destination::Batch(dir) => ("batch", dir),
+            #[cfg(feature = "dynamodb")]
+            Destination::DynamoDb(_) if live => {
+                return Err(Error::new(Kind::Usage, "the sink dynamodb is named twice").with("hint", "name it once"));
+            }
+            #[cfg(feature = "dynamodb")]
+            Destination::DynamoDb(_) => {
+                live = true;
+                continue;
+            }
+        };
+        let (name, folder) = (format!("{kind}:{}", dir.display()), resolved(dir));
+        if let Some((other, _)) = folders.iter().find(|(_, other)| folder.starts_with(other) || other.starts_with(&folder)) {
+            return Err(Error::new(Kind::Usage, "two sinks have the same folder, or one lies in the other's")
+                .with("found", format_args!("{other} and {name}"))
+                .with("hint", "give each sink a folder of its own"));
+        }
+        folders.push((name, folder));
+    }
+    let work = resolved(&options.work);
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| work.starts_with(folder)) {
+        return Err(Error::new(Kind::Usage, "the work folder lies in the folder of a sink")
+            .with("found", format_args!("--work {} and {sink}", options.work.display()))
+            .with("hint", "name another folder with --work"));
+    }
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| OF_A_RUN.iter().any(|own| folder.starts_with(work.join(own)))) {
+        return Err(Error::new(Kind::Usage, "a sink's folder is one that each run empties in its work folder")
+            .with("found", format_args!("{sink} and --work {}", options.work.display()))
+            .with("hint", "name another folder for the sink"));
+    }
+    Ok(())
+}
+
+/// What a run empties must not be what it reads: rejects that are run again are the only copy of their reasons.
+pub(super) fn check_inputs(inputs: &[Input], work: &Path) -> Result<()> {
+    let own: Vec<_> = OF_A_RUN.iter().map(|name| resolved(work).join(name)).collect();
+    match inputs.iter().flat_map(|input| &input.paths).find(|path| own.iter().any(|own| resolved(path).starts_with(own))) {
+        None => Ok(()),
+        Some(path) => Err(Error::new(Kind::Usage, "the input lies in the work folder, which the run empties at its start")
+            .with("found", format_args!("--from {} and --work {}", path.display(), work.display()))
+            .with("hint", "name another folder with --work")),
+    }
+}
+
+/// The path without links and dots, so that two names of one folder are seen as such; what is not there yet is taken as it is written.
+fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut found = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => drop(found.pop()),
+            other => found.push(other),
+        }
+        // A link is followed before the next `..` is taken away.
+        if let Ok(real) = found.canonicalize() {
+            found = real;
+        }
+    }
+    found
+}
+
+pub(super) fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>, Vec<RunFile>)> {
+    let known = || plan.sources.iter().filter_map(|source| source.name.as_deref()).collect::<Vec<_>>().join(", ");
+    let mut exports = Vec::new();
+    let mut files = Vec::new();
+    for (id, source) in (0..).map(SourceId).zip(&plan.sources) {
+        let paths: Vec<_> = inputs.iter().filter(|input| input.source == source.name).flat_map(|input| input.paths.clone()).collect();
+        if paths.is_empty() {
+            let message = match &source.name {
+                Some(name) => format!("no export is named for source `{name}`"),
+                None => "no export is named".to_owned(),
+            };
+            let hint = source.name.as_ref().map_or("add --from EXPORT".to_owned(), |name| format!("add --from {name}=EXPORT"));
+            return Err(Error::new(Kind::Usage, message).with("hint", hint));
+        }
+        let export = manifest::open_all(&paths)?;
+        files.extend(export.files.iter().map(|file| RunFile::new(id, file.clone())));
+        exports.push(export);
+    }
+    for input in inputs {
+        if !plan.sources.iter().any(|source| source.name == input.source) {
+            let message = match &input.source {
+                Some(name) => format!("--from names source `{name}`, which the pipeline does not have"),
+                None => "the pipeline has several sources, and --from does not say which".to_owned(),
+            };
+            return Err(Error::new(Kind::Usage, message)
+                .with("known", known())
+                .with("hint", "write --from NAME=EXPORT, or --from EXPORT for a plain [source]"));
+        }
+    }
+    Ok((exports, files))
+}
+
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet uses the pool"))]
+pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
+    let targets: Arc<Targets> = Arc::new(plan.targets.clone());
+    options
+        .destinations
+        .iter()
+        .map(|destination| {
+            Ok::<Box<dyn Sink>, Error>(match destination {
+                #[cfg(feature = "parquet")]
+                Destination::Parquet(dir) => {
+                    let pool = Arc::clone(pool);
+                    let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
+                    Box::new(ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                }
+                Destination::Import(dir) => {
+                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                }
+                Destination::Batch(dir) => {
+                    Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                }
+                #[cfg(feature = "dynamodb")]
+                Destination::DynamoDb(service) => {
+                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
+                }
+            })
+        })
+        .collect()
+}
