@@ -157,7 +157,7 @@ fn entities_cannot_be_taken_for_each_other() {
     one(&format!("{DOCUMENT}aliases = [\"Doc\"]\n[[entity.Document.emit]]\nentity = \"Doc\"\n"), "(write `Document`)");
     one(&format!("{DOCUMENT}[entity.Bad]\nmatch = {{ SK = \"{{a}}{{b}}\" }}\n"), "two names without a text between them");
     let same_end =
-        "[entity.Copy]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#DOC\" }\n[entity.Other]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#DOC\" }\n";
+        "[entity.Copy]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#x#DOC\" }\n[entity.Other]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#x#DOC\" }\n";
     one(&format!("{DOCUMENT}{same_end}"), "entities Copy and Other can match the same key");
     let braces = "[entity.Copy]\nmatch = { PK = \"a{{}}{w}\", SK = \"b\" }\n[entity.Other]\nmatch = { PK = \"a{{}}{w}\", SK = \"b\" }\n";
     one(&format!("{DOCUMENT}{braces}"), "entities Copy and Other can match the same key");
