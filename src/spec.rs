@@ -231,7 +231,7 @@ impl<'n> KeySpec<'n> {
 
 impl<'n> TableSpec<'n> {
     fn read(name: Word<'n>, fields: &Fields<'n>, diagnostics: &mut Diagnostics) -> Self {
-        check_table_name("table", &name, diagnostics);
+        check_table_name("a table", &name, diagnostics);
         let key = fields.required("key", diagnostics).and_then(|node| KeySpec::read(node, diagnostics));
         let types = read_types(fields, diagnostics);
         let type_attribute = fields.optional("type").and_then(|node| word(node, "`type`", diagnostics));
@@ -242,7 +242,7 @@ impl<'n> TableSpec<'n> {
 
 impl<'n> IndexSpec<'n> {
     fn read(name: Word<'n>, fields: &Fields<'n>, diagnostics: &mut Diagnostics) -> Self {
-        check_table_name("index", &name, diagnostics);
+        check_table_name("an index", &name, diagnostics);
         let key = fields.required("key", diagnostics).and_then(|node| KeySpec::read(node, diagnostics));
         let types = read_types(fields, diagnostics);
         Self { name, key, types }
@@ -445,7 +445,7 @@ fn key_name<'n>(node: Node<'n>, what: &str, diagnostics: &mut Diagnostics) -> Op
 fn check_table_name(what: &str, name: &Word<'_>, diagnostics: &mut Diagnostics) {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     if !(3..=255).contains(&name.text.len()) || !name.text.bytes().all(allowed) {
-        let message = format!("`{}` cannot be the name of a {what}: 3 to 255 of a-z A-Z 0-9 _ . - are allowed", name.text);
+        let message = format!("`{}` cannot be the name of {what}: 3 to 255 of a-z A-Z 0-9 _ . - are allowed", name.text);
         diagnostics.error(name.span.clone(), message);
     }
 }

@@ -79,13 +79,15 @@ fn temporary_for(path: &Path) -> Option<PathBuf> {
 pub struct Target;
 
 impl Target {
-    /// Makes the final folder ready and gives an empty staging folder in it.
+    /// Makes the final folder ready and gives a staging folder in it.
     ///
-    /// What a killed run left is removed: its staging folder, and files of a publication that was cut short.
-    /// With `overwrite`, files that an earlier run published stay until [`Staging::publish`] replaces them.
+    /// Nothing that was published is removed or replaced before [`Staging::publish`], so that a run that fails costs nothing.
+    /// The staging folder of a run that was killed before its publication is emptied. What a publication that was cut
+    /// short left is as good as published, its staging folder too; where that run had found the folder empty, `overwrite`
+    /// is not needed to go on from there.
     ///
     /// # Errors
-    /// Kind `Usage` when the folder holds anything and `overwrite` is false, or when it holds anything that
+    /// Kind `Usage` when the folder holds published files and `overwrite` is false, or when it holds anything that
     /// dynamorph did not write; the first such path is named. Kind `Output` when the folder cannot be made, read or written.
     pub fn prepare(final_dir: &Path, overwrite: bool) -> Result<Staging> {
         match fs::metadata(final_dir) {
@@ -97,14 +99,19 @@ impl Target {
             Err(cause) => return Err(io_error(Kind::Output, "cannot look into the output folder", final_dir, cause)),
         }
         let published = Published::read(final_dir)?.unwrap_or_default();
-        if !published.complete {
-            published.remove(final_dir, &BTreeSet::new())?;
-            remove_if_there(&final_dir.join(PUBLISHED))?;
+        if published.state == State::Replacing && !overwrite {
+            return Err(Error::new(Kind::Usage, "an earlier run was stopped while it replaced the output")
+                .with("folder", final_dir.display())
+                .with("hint", "--overwrite finishes the replacement by this run's output; or name another folder"));
         }
         temporary_for(&final_dir.join(PUBLISHED)).map_or(Ok(false), |left| remove_if_there(&left))?;
-        remove_tree(&final_dir.join(UNFINISHED))?;
+        if published.state == State::Complete {
+            // After a publication that was cut short it may hold the only copy of a file that was about to be moved.
+            remove_tree(&final_dir.join(UNFINISHED))?;
+        }
         let mut present = Vec::new();
         visit_files(final_dir, &mut |relative| present.push(relative.to_owned()))?;
+        present.retain(|relative| !Path::new(relative).starts_with(UNFINISHED));
         let is_ours = |relative: &&String| *relative == PUBLISHED || published.files.contains(*relative);
         if let Some(foreign) = present.iter().find(|relative| !is_ours(relative)) {
             return Err(if overwrite {
@@ -116,7 +123,7 @@ impl Target {
                 not_empty(final_dir, foreign)
             });
         }
-        if let (false, Some(first)) = (overwrite, present.first()) {
+        if let (false, State::Complete, Some(first)) = (overwrite, published.state, present.first()) {
             return Err(not_empty(final_dir, first));
         }
         Staging::open(final_dir)
@@ -205,8 +212,8 @@ impl Staging {
     /// Gives the staged files their final names, removes what an earlier run had published and this one did not
     /// replace, and removes the staging folder. When it returns, everything is durable.
     ///
-    /// A publication that is cut short is finished by nobody, but [`Target::prepare`] removes what it left: the list
-    /// of published files is written, marked incomplete, before the first file is moved.
+    /// A publication that is cut short is finished by the next one, whose files replace what it left: the list of
+    /// published files is written, marked incomplete, before the first file is moved.
     ///
     /// # Errors
     /// Kind `Output` when a file is missing, has another size than reported, or would replace a file that
@@ -220,7 +227,12 @@ impl Staging {
                 return Err(Error::new(Kind::Bug, "a file is published twice").with("file", relative.display()));
             }
         }
-        let earlier = Published::read(&self.final_dir)?.unwrap_or_default();
+        let list = Published::read(&self.final_dir)?;
+        let state = match &list {
+            None | Some(Published { state: State::Filling, .. }) => State::Filling,
+            Some(_) => State::Replacing,
+        };
+        let earlier = list.unwrap_or_default();
         for name in &names {
             let path = self.final_dir.join(name);
             if !earlier.files.contains(name) && path.symlink_metadata().is_ok() {
@@ -229,7 +241,7 @@ impl Staging {
                     .with("hint", "move it away and run the same command again"));
             }
         }
-        Published { complete: false, files: earlier.files.union(&names).cloned().collect() }.write(&self.final_dir)?;
+        Published { state, files: earlier.files.union(&names).cloned().collect() }.write(&self.final_dir)?;
 
         let mut folders = BTreeSet::from([self.final_dir.clone()]);
         for name in &names {
@@ -246,7 +258,7 @@ impl Staging {
         }
         folders.iter().try_for_each(|folder| sync_folder(folder))?;
         earlier.remove(&self.final_dir, &names)?;
-        Published { complete: true, files: names }.write(&self.final_dir)?;
+        Published { state: State::Complete, files: names }.write(&self.final_dir)?;
         remove_tree(&self.folder)
     }
 
@@ -317,19 +329,52 @@ impl Write for StagedFile {
     }
 }
 
-/// What a run published in a folder.
-#[derive(Debug, Serialize, Deserialize)]
+/// How far a publication came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing is under way.
+    #[default]
+    Complete,
+    /// Files are being moved into a folder that was empty before.
+    Filling,
+    /// Files are being moved over those of an earlier run.
+    Replacing,
+}
+
+/// What a run published in a folder; without a list nothing was published, and nothing was cut short.
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "Listed")]
 struct Published {
-    /// False while files are being moved.
-    complete: bool,
+    state: State,
     /// Paths below the folder, with `/` between names.
     files: BTreeSet<String>,
 }
 
-impl Default for Published {
-    /// Nothing was published, and nothing was cut short.
-    fn default() -> Self {
-        Self { complete: true, files: BTreeSet::new() }
+/// [`Published`] as it is written.
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    /// False while files are being moved.
+    complete: bool,
+    /// Whether they replace those of an earlier run; only an incomplete list says it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    overwriting: bool,
+    files: BTreeSet<String>,
+}
+
+impl From<Listed> for Published {
+    fn from(Listed { complete, overwriting, files }: Listed) -> Self {
+        let state = match (complete, overwriting) {
+            (true, _) => State::Complete,
+            (false, false) => State::Filling,
+            (false, true) => State::Replacing,
+        };
+        Self { state, files }
+    }
+}
+
+impl From<Published> for Listed {
+    fn from(Published { state, files }: Published) -> Self {
+        Self { complete: state == State::Complete, overwriting: state == State::Replacing, files }
     }
 }
 
@@ -353,8 +398,8 @@ impl Published {
         Ok(Some(list))
     }
 
-    fn write(&self, final_dir: &Path) -> Result<()> {
-        let bytes = serde_json::to_vec(self).expect("a list of texts can be written as JSON");
+    fn write(self, final_dir: &Path) -> Result<()> {
+        let bytes = serde_json::to_vec(&Listed::from(self)).expect("a list of texts can be written as JSON");
         write_atomically(&final_dir.join(PUBLISHED), &bytes)
     }
 
@@ -553,14 +598,96 @@ mod tests {
         assert!(files_in(temp.path()).is_empty());
     }
 
-    #[test]
-    fn a_publication_that_was_cut_short_is_removed_at_the_next_start() {
+    /// A folder in which the publication of `d/new` and `d/same` was cut short after the first file; `d/old` was there before.
+    fn cut_short(overwriting: bool) -> tempfile::TempDir {
         let temp = tempfile::tempdir().unwrap();
-        fs::create_dir(temp.path().join("d")).unwrap();
-        fs::write(temp.path().join("d/a"), "moved").unwrap();
-        fs::write(temp.path().join(PUBLISHED), r#"{"complete":false,"files":["d/a","d/b"]}"#).unwrap();
-        Target::prepare(temp.path(), false).unwrap();
-        assert!(files_in(temp.path()).is_empty());
+        let publication = if overwriting {
+            publish(temp.path(), false, &[("d/old", "1"), ("d/same", "1")]);
+            r#"{"complete":false,"overwriting":true,"files":["d/new","d/old","d/same"]}"#
+        } else {
+            r#"{"complete":false,"files":["d/new","d/same"]}"#
+        };
+        let staging = Staging::open(temp.path()).unwrap();
+        stage(&staging, "d/same", "2");
+        fs::create_dir_all(temp.path().join("d")).unwrap();
+        fs::write(temp.path().join("d/new"), "2").unwrap();
+        fs::write(temp.path().join(PUBLISHED), publication).unwrap();
+        temp
+    }
+
+    #[test]
+    fn a_first_publication_that_was_cut_short_is_replaced_by_the_next_one_and_not_before() {
+        for overwrite in [false, true] {
+            let temp = cut_short(false);
+            let left = files_in(temp.path());
+            let staging = Target::prepare(temp.path(), overwrite).unwrap();
+            assert_eq!(files_in(temp.path()), left);
+            drop(staging);
+            // A run that failed in between changes nothing.
+            let staging = Target::prepare(temp.path(), overwrite).unwrap();
+            let written = [stage(&staging, "d/new", "333"), stage(&staging, "d/third", "3")];
+            staging.publish(&written).unwrap();
+            assert_eq!(files_in(temp.path()), [PUBLISHED, "d/new", "d/third"]);
+            assert_eq!(fs::read_to_string(temp.path().join("d/new")).unwrap(), "333");
+            assert_eq!(fs::read_to_string(temp.path().join(PUBLISHED)).unwrap(), r#"{"complete":true,"files":["d/new","d/third"]}"#);
+        }
+    }
+
+    #[test]
+    fn a_replacement_that_was_cut_short_is_finished_with_overwrite_only() {
+        let temp = cut_short(true);
+        let left = files_in(temp.path());
+        assert_eq!(left, [PUBLISHED, ".dynamorph-unfinished/d/same", "d/new", "d/old", "d/same"]);
+        let error = Target::prepare(temp.path(), false).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (Kind::Usage, "an earlier run was stopped while it replaced the output"));
+        assert!(error.to_string().contains("--overwrite finishes the replacement"), "{error}");
+        assert_eq!(files_in(temp.path()), left);
+        let staging = Target::prepare(temp.path(), true).unwrap();
+        assert_eq!(files_in(temp.path()), left);
+        let written = stage(&staging, "d/same", "3");
+        staging.publish(&[written]).unwrap();
+        assert_eq!(files_in(temp.path()), [PUBLISHED, "d/same"]);
+        Target::prepare(temp.path(), false).unwrap_err();
+    }
+
+    #[test]
+    fn a_publication_that_cannot_move_a_file_says_in_its_list_whether_it_was_replacing_output() {
+        for (overwriting, expected) in [(false, State::Filling), (true, State::Replacing)] {
+            let temp = tempfile::tempdir().unwrap();
+            if overwriting {
+                publish(temp.path(), false, &[("old", "1")]);
+            }
+            // The second time, the list that was left is carried on.
+            for _ in 0..2 {
+                let staging = Target::prepare(temp.path(), overwriting).unwrap();
+                let written = [stage(&staging, "a", "2"), stage(&staging, "b/c", "2")];
+                fs::write(temp.path().join("b"), "in the way of a folder").unwrap();
+                assert!(staging.publish(&written).unwrap_err().message().contains("cannot publish"));
+                fs::remove_file(temp.path().join("b")).unwrap();
+                let list = Published::read(temp.path()).unwrap().unwrap();
+                assert_eq!(list.state, expected);
+                assert_eq!(list.files.contains("old"), overwriting);
+                assert_eq!(temp.path().join("old").exists(), overwriting);
+                assert!(temp.path().join("a").exists());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_in_no_list_is_never_removed_after_a_publication_that_was_cut_short() {
+        for overwriting in [false, true] {
+            let temp = cut_short(overwriting);
+            fs::write(temp.path().join("d/mine"), "mine").unwrap();
+            let left = files_in(temp.path());
+            for overwrite in [false, true] {
+                assert_eq!(Target::prepare(temp.path(), overwrite).unwrap_err().kind(), Kind::Usage);
+                assert_eq!(files_in(temp.path()), left);
+            }
+            let staging = Staging::open(temp.path()).unwrap();
+            let written = stage(&staging, "d/new", "3");
+            staging.publish(&[written]).unwrap();
+            assert_eq!(files_in(temp.path()), [PUBLISHED, "d/mine", "d/new"]);
+        }
     }
 
     #[test]

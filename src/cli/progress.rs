@@ -1,6 +1,6 @@
 //! Progress on stderr: a bar on a terminal, a plain line now and then elsewhere.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use dynamorph::event::{Event, Observer, Pass};
@@ -47,7 +47,7 @@ impl Progress {
             Some(bar) => bar.inc(items),
             None if self.said.elapsed() >= EVERY => {
                 self.said = Instant::now();
-                eprintln!("{}", self.line());
+                say(&self.line());
             }
             None => {}
         }
@@ -56,7 +56,7 @@ impl Progress {
     fn finish(&mut self) {
         match self.bar.take() {
             Some(bar) => bar.finish_and_clear(),
-            None => eprintln!("{}, {:.1} s", self.line(), self.started.elapsed().as_secs_f64()),
+            None => say(&format!("{}, {:.1} s", self.line(), self.started.elapsed().as_secs_f64())),
         }
     }
 
@@ -85,12 +85,17 @@ impl Observer for Progress {
             Event::Read { items, .. } => self.advance(items),
             Event::Finished(_) => self.finish(),
             Event::Warning(text) => match &self.bar {
-                Some(bar) => bar.suspend(|| eprintln!("warning: {text}")),
-                None => eprintln!("warning: {text}"),
+                Some(bar) => bar.suspend(|| say(&format!("warning: {text}"))),
+                None => say(&format!("warning: {text}")),
             },
             _ => {}
         }
     }
+}
+
+/// Writes a line to stderr. What a run does is worth more than what it says, so a stderr that takes nothing ends no run.
+fn say(line: &str) {
+    drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }
 
 impl Drop for Progress {

@@ -48,7 +48,7 @@ impl<'n> Binder<'_, 'n> {
         let sources = self.spec.sources.iter().map(|spec| self.source(spec)).collect();
         self.bind_tables();
         if self.spec.entities.is_empty() && self.spec.unclassified.as_ref().is_none_or(|spec| spec.policy != Policy::Keep) {
-            let help = "add [entity.NAME] for each kind of record; `dynamorph inspect EXPORT --emit-pipeline FILE` writes a start";
+            let help = "add [entity.NAME] for each kind of record; `dynamorph inspect EXPORT` shows what is in the export";
             self.diagnostics.error_with_help(0..0, "the pipeline has no entity, so that no item could be written", help);
         }
         let entities = self.bind_entities();

@@ -2,7 +2,8 @@
 //!
 //! Layout: `DIR/TABLE/u00001-000001.json`, each a whole request: `{"TABLE":[{"PutRequest":{"Item":{…}}},…]}` with at most
 //! 25 puts, at most 16 MiB, and no key twice, because the service refuses a request that breaks one of the three as a whole.
-//! Files are filled across chunks, so all but a unit's last are full. Sending them is somebody else's work.
+//! Files are filled across chunks, so all but a unit's last are full. An item that is too large for a request of its own is
+//! refused. Sending the files is somebody else's work.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Reason, Result, Stage};
 use crate::model::{TableId, Targets};
-use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL};
+use crate::sink::put_requests::{self, BYTES, PUTS, Put, Puts, TAIL};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Staging;
@@ -20,13 +21,24 @@ use crate::store::Staging;
 /// What the encoder gives the writer: the puts of a chunk, by table.
 #[derive(Debug)]
 pub struct Payload {
-    tables: Vec<(TableId, Puts)>,
+    tables: Vec<TablePayload>,
+}
+
+/// Puts of one table.
+#[derive(Debug)]
+struct TablePayload {
+    table: TableId,
+    puts: Puts,
+    /// The puts that no request can hold, in order: the place in `puts`, and the item as read.
+    oversized: Vec<(usize, Vec<u8>)>,
 }
 
 /// The sink `batch:DIR`.
 #[derive(Debug)]
 pub struct BatchFiles {
     folders: Arc<TableFolders>,
+    /// The most bytes of a request.
+    limit: usize,
 }
 
 impl BatchFiles {
@@ -34,7 +46,7 @@ impl BatchFiles {
     /// one in the requests; a table that is not in it keeps its name. Folders have the pipeline's names.
     #[must_use]
     pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
-        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)) }
+        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)), limit: BYTES }
     }
 }
 
@@ -48,13 +60,14 @@ impl Sink for BatchFiles {
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
-        Arc::new(Requests { folders: Arc::clone(&self.folders) })
+        Arc::new(Requests { folders: Arc::clone(&self.folders), limit: self.limit })
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let open = (0..).zip(&self.folders.targets().tables).map(|(at, _)| File::new(self.folders.service_name(TableId(at)))).collect();
         let staging = self.folders.staging()?;
-        Ok(Box::new(Files { folders: Arc::clone(&self.folders), staging, unit, open, account: Account::default() }))
+        let folders = Arc::clone(&self.folders);
+        Ok(Box::new(Files { folders, staging, unit, limit: self.limit, open, account: Account::default(), refused: BTreeMap::new() }))
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {
@@ -66,11 +79,19 @@ impl Sink for BatchFiles {
 #[derive(Debug)]
 struct Requests {
     folders: Arc<TableFolders>,
+    limit: usize,
 }
 
 impl Encoder for Requests {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
-        let tables = put_requests::encode(outgoing, self.folders.targets())?;
+        let with_sources = |(table, puts): (TableId, Puts)| {
+            let head = put_requests::head(self.folders.service_name(table)).len();
+            let is_oversized = |at: &usize| head + puts.json(*at).len() + TAIL.len() > self.limit;
+            let rows = || outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows);
+            let oversized = (0..puts.len()).zip(rows()).filter(|(at, _)| is_oversized(at)).map(|(at, row)| (at, row.source.to_vec()));
+            TablePayload { table, oversized: oversized.collect(), puts }
+        };
+        let tables = put_requests::encode(outgoing, self.folders.targets())?.into_iter().map(with_sources).collect();
         Ok(crate::sink::Payload::Batch(Payload { tables }))
     }
 }
@@ -80,9 +101,12 @@ struct Files {
     folders: Arc<TableFolders>,
     staging: Staging,
     unit: u32,
+    limit: usize,
     /// By [`TableId`].
     open: Vec<File>,
     account: Account,
+    /// Items that were refused, by dataset id.
+    refused: BTreeMap<u32, u64>,
 }
 
 /// A file that is being filled.
@@ -103,8 +127,9 @@ impl File {
         Self { head: json.len(), json, keys: FxHashSet::default(), puts: 0, written: 0 }
     }
 
-    fn takes(&self, json: &[u8], key: &[u8]) -> bool {
-        self.puts < PUTS && self.json.len() + 1 + json.len() + TAIL.len() <= BYTES && !self.keys.contains(key)
+    /// Whether the put fits behind those that are there; the first one is always taken.
+    fn takes(&self, json: &[u8], key: &[u8], limit: usize) -> bool {
+        self.puts == 0 || self.puts < PUTS && self.json.len() + 1 + json.len() + TAIL.len() <= limit && !self.keys.contains(key)
     }
 
     fn push(&mut self, json: &[u8], key: &[u8]) {
@@ -118,15 +143,21 @@ impl File {
 }
 
 impl Writer for Files {
-    fn write(&mut self, payload: crate::sink::Payload, _late: &mut Vec<LateReject>) -> Result<()> {
+    fn write(&mut self, payload: crate::sink::Payload, late: &mut Vec<LateReject>) -> Result<()> {
         let crate::sink::Payload::Batch(payload) = payload else {
             return Err(Error::new(Kind::Bug, "a payload of another sink reached the batch files"));
         };
-        for (table, puts) in payload.tables {
+        for TablePayload { table, puts, oversized } in payload.tables {
+            let mut oversized = oversized.into_iter().peekable();
             for at in 0..puts.len() {
                 let (json, key) = (puts.json(at), puts.key(at));
-                // An item is at most 400 KB and six times that as JSON, so an empty file takes any.
-                if !self.open[table.index()].takes(json, key) {
+                // An item of 400 KB may be of any size as JSON: a number of 126 digits is stored in 22 bytes.
+                if let Some((_, source)) = oversized.next_if(|(place, _)| *place == at) {
+                    let size = self.open[table.index()].head + json.len() + TAIL.len();
+                    late.push(self.refuse(puts.put(at), size, source));
+                    continue;
+                }
+                if !self.open[table.index()].takes(json, key, self.limit) {
                     self.close(table)?;
                 }
                 self.open[table.index()].push(json, key);
@@ -140,13 +171,21 @@ impl Writer for Files {
         for (at, _) in (0..).zip(0..self.open.len()) {
             self.close(TableId(at))?;
         }
-        let written = self.account.written();
+        let written = Written { refused: self.refused, ..self.account.written() };
         self.staging.make_durable(written.files.iter().map(|file| file.path.as_path()))?;
         Ok(written)
     }
 }
 
 impl Files {
+    fn refuse(&mut self, put: &Put, size: usize, source: Vec<u8>) -> LateReject {
+        *self.refused.entry(put.dataset.0).or_default() += 1;
+        let limit = self.limit;
+        let message = format!("a request with this item alone has {size} bytes as JSON, limit {limit}; make the item smaller");
+        let reason = Reason::new(Stage::Write, "request-size", message);
+        LateReject { origin: put.origin, entity: put.entity, dataset: put.dataset, reason, source }
+    }
+
     fn close(&mut self, table: TableId) -> Result<()> {
         let open = &mut self.open[table.index()];
         if open.puts == 0 {
@@ -261,6 +300,32 @@ mod tests {
         let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
         let keys = ["1", "2", "1.0", "3"].map(Value::N);
         assert_eq!(items(&run(&sink(dir.path(), KeyType::N), &[vec![outgoing(&arena, 0, 0, &keys, "")]])), [2, 2]);
+    }
+
+    #[test]
+    fn an_item_that_no_request_can_hold_is_refused_with_its_source_and_its_neighbours_are_written() {
+        let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+        let head = r#"{"prod-docs":["#.len();
+        let put = |text: &str| format!(r#"{{"PutRequest":{{"Item":{{"PK":{{"S":"a"}},"text":{{"S":"{text}"}}}}}}}}"#).len();
+        let limit = head + put("1234567890") + TAIL.len();
+        let sink = BatchFiles { limit, ..sink(dir.path(), KeyType::S) };
+        let [fits, large] = ["1234567890", "12345678901"];
+        let chunk = vec![
+            outgoing(&arena, 0, 0, &[Value::S("a")], fits),
+            outgoing(&arena, 0, 2, &[Value::S("b"), Value::S("c")], large),
+            outgoing(&arena, 0, 0, &[Value::S("d")], fits),
+        ];
+        let mut writer = sink.writer(1).unwrap();
+        let mut late = Vec::new();
+        writer.write(sink.encoder().encode(&chunk).unwrap(), &mut late).unwrap();
+        let written = writer.finish(&mut late).unwrap();
+        assert_eq!(items(&written), [1, 1]);
+        assert_eq!((written.items, written.refused), (BTreeMap::from([(0, 2)]), BTreeMap::from([(2, 2)])));
+        assert!(written.files.iter().all(|file| file.bytes == limit as u64));
+        assert_eq!(late.len(), 2);
+        assert_eq!((late[0].dataset, late[0].source.as_slice()), (DatasetId(2), &b"{}"[..]));
+        let expected = format!("write/request-size: a request with this item alone has {} bytes as JSON, limit {limit}", limit + 1);
+        assert!(late[0].reason.to_string().starts_with(&expected), "{}", late[0].reason);
     }
 
     #[test]

@@ -39,7 +39,6 @@ pub(super) struct Puts {
 
 /// One put: where it lies in the bytes of its [`Puts`], and where it comes from.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "dynamodb"), expect(dead_code, reason = "only the live sink can refuse a put later"))]
 pub(super) struct Put {
     json: Range<usize>,
     key: Range<usize>,

@@ -34,7 +34,7 @@ const NAMED: usize = 5;
 pub struct Export {
     /// The data files, in the order of the manifest or of the command line.
     pub files: Vec<DataFile>,
-    /// Items in all files; `None` where no manifest says it.
+    /// Items in all files by the summary, or by the list where the summary does not say it; `None` where neither does.
     pub items: Option<u64>,
     /// What the summary says; `None` for files that were named one by one.
     pub summary: Option<Summary>,
@@ -48,6 +48,27 @@ impl Export {
     #[must_use]
     pub fn compressed_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.compressed_bytes).sum()
+    }
+
+    /// Compares the number of items found in all data files, that is of lines that are not empty, unreadable ones too, with the
+    /// manifest's. [`DataFile::expect_items`] does not replace it: a list may leave out the number of a file.
+    ///
+    /// # Errors
+    /// Kind `Input`, when the manifest says another number.
+    pub fn expect_items(&self, found: u64) -> Result<()> {
+        match self.items {
+            Some(expected) if expected != found => {
+                let mut error = Error::new(Kind::Input, "the export holds another number of items than the manifest says");
+                if let Some(arn) = self.summary.as_ref().and_then(|summary| summary.export_arn.as_ref()) {
+                    error = error.with("export", arn);
+                }
+                Err(error
+                    .with("expected", format_args!("{expected} items"))
+                    .with("found", format_args!("{found} items in {} data files", self.files.len()))
+                    .with("hint", "a file was cut, changed or mixed up after the export; copy the export again"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -183,7 +204,8 @@ fn bare_files(paths: &[PathBuf]) -> Result<Export> {
         let metadata = fs::metadata(path).map_err(|cause| io_error(Kind::Input, "cannot look at the data file", path, cause))?;
         let canonical = fs::canonicalize(path).map_err(|cause| io_error(Kind::Input, "cannot look at the data file", path, cause))?;
         let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if metadata.is_dir() || file_name == SUMMARY {
+        let is_bare = BARE_ENDINGS.iter().any(|ending| file_name.ends_with(ending));
+        if (metadata.is_dir() && !is_bare) || file_name == SUMMARY {
             return Err(Error::new(Kind::Input, "an export was named together with other paths, expected one export or data files only")
                 .with("found", path.display())
                 .with("hint", "name the export alone"));
@@ -191,8 +213,11 @@ fn bare_files(paths: &[PathBuf]) -> Result<Export> {
         if ION_ENDINGS.iter().any(|ending| file_name.ends_with(ending)) {
             return Err(ion_error(path));
         }
-        if !BARE_ENDINGS.iter().any(|ending| file_name.ends_with(ending)) {
+        if !is_bare {
             return Err(nothing_there("this file is neither an export nor a data file", path));
+        }
+        if !metadata.is_file() {
+            return Err(not_regular("a data file", path));
         }
         if !seen.insert(canonical) {
             return Err(Error::new(Kind::Input, "a data file was named twice").with("file", path.display()));
@@ -279,12 +304,30 @@ fn ion_error(path: &Path) -> Error {
         .with("hint", "export the table with --export-format DYNAMODB_JSON")
 }
 
+/// The error for a path that would give other bytes when it is read again, or none at all.
+fn not_regular(what: &str, path: &Path) -> Error {
+    Error::new(Kind::Input, format!("{what} is no regular file")).with("path", path.display()).with("hint", "copy its content into a file")
+}
+
+/// Reads the summary or the list. A pipe in its place would be waited for without end.
+fn read_manifest(path: &Path) -> Result<Vec<u8>> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(not_regular("a manifest", path));
+    }
+    store::read_whole(path)
+}
+
+/// The text without the byte order mark that some editors write at its start.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+}
+
 /// Opens the export whose summary lies in `folder`.
 fn open_summary(folder: &Path) -> Result<Export> {
     let path = folder.join(SUMMARY);
-    let bytes = store::read_whole(&path)?;
+    let bytes = read_manifest(&path)?;
     let summary_checked = check_sibling(&path, &bytes)?;
-    let raw: RawSummary = serde_json::from_slice(&bytes).map_err(|cause| {
+    let raw: RawSummary = serde_json::from_slice(without_mark(&bytes)).map_err(|cause| {
         Error::new(Kind::Input, "the summary of the export cannot be understood").with("file", path.display()).caused_by(cause)
     })?;
     check_kind(&raw, &path)?;
@@ -292,11 +335,16 @@ fn open_summary(folder: &Path) -> Result<Export> {
     let list_key = raw.manifest_files_s3_key.as_deref().unwrap_or(LIST);
     let list_name = rebase(list_key).ok_or_else(|| bad_key(list_key, &path))?;
     let list_path = folder.join(&list_name);
-    let list_bytes = store::read_whole(&list_path).map_err(|error| error.with("named as", list_key).with("in", path.display()))?;
+    let list_bytes = read_manifest(&list_path).map_err(|error| error.with("named as", list_key).with("in", path.display()))?;
     let list_checked = check_sibling(&list_path, &list_bytes)?;
-    let files = read_list(folder, &list_path, &list_bytes)?;
+    let files = read_list(folder, &list_path, without_mark(&list_bytes))?;
 
-    let sum = files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.items?));
+    let counted = files.iter().filter_map(|file| file.items).try_fold(0, u64::checked_add).ok_or_else(|| {
+        Error::new(Kind::Input, "the numbers of items in the list of data files add up to more than 64 bits hold")
+            .with("file", list_path.display())
+            .with("expected", format_args!("at most {} items", u64::MAX))
+    })?;
+    let sum = files.iter().all(|file| file.items.is_some()).then_some(counted);
     if let (Some(sum), Some(total)) = (sum, raw.item_count)
         && sum != total
     {
@@ -357,7 +405,7 @@ fn read_list(folder: &Path, list_path: &Path, bytes: &[u8]) -> Result<Vec<DataFi
         let path = folder.join(&name);
         let compressed_bytes = match fs::metadata(&path) {
             Ok(found) if found.is_file() => found.len(),
-            Ok(_) => return Err(here(Error::new(Kind::Input, "a data file is no file").with("path", path.display()))),
+            Ok(_) => return Err(here(not_regular("a data file", &path))),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
                 missing.push((key.clone(), path.clone()));
                 0

@@ -50,6 +50,28 @@ fn wrong_usage_is_refused_with_what_was_found_and_expected() {
     refused("unknown-argument", &["--from", DOCS, "--to", "import:TMP/out", "--overwite"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_messages_cannot_be_written_is_a_good_run() {
+    let folder = Folder::new();
+    let (work, import) = (folder.join("work"), folder.sink("import", "import"));
+    let export = folder.join("copy.json");
+    // A data file without a manifest gives no warning, an export without checksums does.
+    fs::write(&export, "").expect("a file can be written");
+    let unchecked = folder.path().join("export");
+    fs::create_dir_all(unchecked.join("data")).expect("a folder can be made");
+    fs::write(unchecked.join("manifest-files.json"), "").expect("a file can be written");
+    let summary = r#"{"version":"2020-06-30","outputFormat":"DYNAMODB_JSON","itemCount":0}"#;
+    fs::write(unchecked.join("manifest-summary.json"), summary).expect("a file can be written");
+    for from in [&export, unchecked.to_str().expect("temporary paths are UTF-8")] {
+        let program = env!("CARGO_BIN_EXE_dynamorph");
+        let run = "exec \"$0\" \"$@\" 2>/dev/full";
+        let args = ["run", PIPELINE, "--overwrite", "--from", from, "--to", &import, "--work", &work];
+        let output = std::process::Command::new("sh").args(["-c", run, program]).args(args).current_dir(root()).output();
+        Ran::of(output.expect("a shell starts")).expect(0);
+    }
+}
+
 #[test]
 fn sinks_and_the_work_folder_need_places_of_their_own() {
     refused("same-folder", &["--from", DOCS, "--to", "parquet:TMP/out", "--to", "import:TMP/out"]);

@@ -1,5 +1,7 @@
 //! Entities, and that an item can be of one only: names, aliases and key templates of all of them together.
 
+use std::collections::BTreeMap;
+
 use crate::document::unknown;
 use crate::expr::Template;
 use crate::ops::read;
@@ -101,26 +103,90 @@ impl<'n> Binder<'_, 'n> {
 
     /// Two entities whose key templates are equally literal must not match the same key.
     fn check_ties(&mut self, entities: &[Entity]) {
-        for (at, right) in entities.iter().enumerate() {
+        let mut groups: BTreeMap<_, Vec<Claim<'_>>> = BTreeMap::new();
+        for (at, entity) in entities.iter().enumerate() {
             let spec = &self.spec.entities[at];
-            for (other, left) in entities[..at].iter().enumerate() {
-                let sources = self.sources_of(&self.spec.entities[other]);
-                let shared = self.sources_of(spec).iter().any(|at| sources.contains(at) && self.spec.sources[*at].entity.is_none());
-                // A template with a mistake is missing from the bound entity, which then says nothing about ties.
-                let whole = left.matches.len() == self.spec.entities[other].matches.len() && right.matches.len() == spec.matches.len();
-                if !shared || !whole || left.matches.is_empty() || right.matches.is_empty() || left.literalness() != right.literalness() {
-                    continue;
-                }
-                let apart = left
-                    .matches
-                    .iter()
-                    .any(|(name, template)| right.matches.iter().any(|(other, their)| name == other && !template.overlaps(their)));
-                if !apart {
-                    let message = format!("entities {} and {} can match the same key, and neither is more literal", left.name, right.name);
-                    let help = "make one template more literal, or tell them apart by the type attribute or `classify` and leave `match` out of one";
-                    self.diagnostics.error_with_help(spec.matches[0].name_span.clone(), message, help);
-                }
+            // A template with a mistake is missing from the bound entity, which then says nothing about ties.
+            if entity.matches.is_empty() || entity.matches.len() != spec.matches.len() {
+                continue;
             }
+            let mut sources = self.sources_of(spec);
+            sources.retain(|source| self.spec.sources[*source].entity.is_none());
+            groups.entry(entity.literalness()).or_default().push(Claim { at, entity, sources });
+        }
+        let mut ties: Vec<_> = groups.values().flat_map(|claims| ties(claims)).collect();
+        ties.sort_unstable();
+        for (right, left) in ties {
+            let message = format!(
+                "entities {} and {} can match the same key, and neither is more literal",
+                entities[left].name, entities[right].name
+            );
+            let help =
+                "make one template more literal, or tell them apart by the type attribute or `classify` and leave `match` out of one";
+            self.diagnostics.error_with_help(self.spec.entities[right].matches[0].name_span.clone(), message, help);
         }
     }
+}
+
+/// An entity that claims items by their key.
+struct Claim<'e> {
+    /// Its place among the entities.
+    at: usize,
+    entity: &'e Entity,
+    /// The sources whose items it can claim so.
+    sources: Vec<usize>,
+}
+
+impl Claim<'_> {
+    /// Whether some key of some source could be claimed by both.
+    fn ties(&self, other: &Claim<'_>) -> bool {
+        let apart = |(name, template): &(String, Template)| {
+            other.entity.matches.iter().any(|(known, their)| known == name && !template.overlaps(their))
+        };
+        self.sources.iter().any(|source| other.sources.contains(source)) && !self.entity.matches.iter().any(apart)
+    }
+
+    /// The text that each key begins with which the entity claims, or, backwards, the one that it ends with: what stands
+    /// before the first brace or behind the last one, so perhaps less than all of it. Empty where any text may stand.
+    fn border(&self, key: &str, end: bool) -> Vec<u8> {
+        let Some((_, template)) = self.entity.matches.iter().find(|(name, _)| name == key) else {
+            return Vec::new();
+        };
+        let text = template.to_string();
+        let is_brace = |byte: &u8| matches!(byte, b'{' | b'}');
+        if end {
+            text.bytes().rev().take_while(|byte| !is_brace(byte)).collect()
+        } else {
+            text.bytes().take_while(|byte| !is_brace(byte)).collect()
+        }
+    }
+}
+
+/// The pairs of claims that tie, each as the places of the later and the earlier entity.
+///
+/// Comparing templates is slow and pairs are many. Two keys that begin (or end) with different texts differ, so only pairs are
+/// looked at of which one border continues the other, on that side of that key attribute where such pairs are fewest.
+fn ties(claims: &[Claim<'_>]) -> Vec<(usize, usize)> {
+    let mut keys: Vec<&str> = claims.iter().flat_map(|claim| &claim.entity.matches).map(|(name, _)| name.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let sides = keys.iter().flat_map(|key| [(*key, false), (*key, true)]);
+    let sorted = sides.map(|(key, end)| {
+        let mut sorted: Vec<_> = claims.iter().map(|claim| (claim.border(key, end), claim)).collect();
+        sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
+        // In this order the borders that continue one stand right behind it.
+        let until = |at: usize| at + 1 + sorted[at + 1..].partition_point(|(border, _)| border.starts_with(&sorted[at].0));
+        let ends: Vec<_> = (0..sorted.len()).map(until).collect();
+        (sorted, ends)
+    });
+    let pairs = |ends: &[usize]| ends.iter().enumerate().map(|(at, end)| end - at - 1).sum::<usize>();
+    let Some((sorted, ends)) = sorted.min_by_key(|(_, ends)| pairs(ends)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for ((at, (_, claim)), end) in sorted.iter().enumerate().zip(&ends) {
+        let others = sorted[at + 1..*end].iter().filter(|(_, other)| claim.ties(other));
+        found.extend(others.map(|(_, other)| (claim.at.max(other.at), claim.at.min(other.at))));
+    }
+    found
 }

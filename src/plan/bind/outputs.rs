@@ -1,6 +1,6 @@
 //! The ways out of an entity: its table, its keys, its index keys, its steps.
 
-use crate::document::{nearest, unknown};
+use crate::document::{Named, nearest, unknown};
 use crate::error::Span;
 use crate::expr::Template;
 use crate::model::{KeySchema, Table, TableId};
@@ -67,7 +67,7 @@ impl<'n> Binder<'_, 'n> {
     fn unplaced(&mut self, spec: &OutputSpec<'n>, captures: &[String]) -> Templates {
         for templates in spec.key.iter().chain(spec.indexes.iter().map(|(_, templates)| templates)) {
             for named in &templates.templates {
-                read::template(named.value, &format!("the template of `{}`", named.name), captures, self.diagnostics);
+                self.key_template(named, captures);
             }
         }
         Vec::new()
@@ -127,11 +127,23 @@ impl<'n> Binder<'_, 'n> {
         }
     }
 
+    /// The template of a key attribute. An empty one would make every item a reject, since no key is empty.
+    fn key_template(&mut self, named: &Named<'n>, captures: &[String]) -> Option<Template> {
+        let what = format!("the template of `{}`", named.name);
+        let template = read::template(named.value, &what, captures, self.diagnostics)?;
+        if named.value.text() == Some("") {
+            let help = "DynamoDB takes no empty text in a key; write one such as WS#{ws}";
+            self.diagnostics.error_with_help(named.value.span(), format!("{what} is empty"), help);
+            return None;
+        }
+        Some(template)
+    }
+
     /// Templates that must name exactly the attributes `expected`; those in `given` have their value from elsewhere.
     fn templates(&mut self, spec: &TemplatesSpec<'n>, what: &str, expected: &[String], given: &[String], captures: &[String]) -> Templates {
         let mut found = Vec::new();
         for named in &spec.templates {
-            let template = read::template(named.value, &format!("the template of `{}`", named.name), captures, self.diagnostics);
+            let template = self.key_template(named, captures);
             if given.iter().any(|name| name == named.name) {
                 let message = format!("`{}` has its value from the table's key or its type attribute", named.name);
                 self.diagnostics.error_with_help(named.name_span.clone(), message, "take it out here");

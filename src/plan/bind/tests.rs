@@ -95,6 +95,33 @@ fn a_key_names_exactly_the_keys_of_the_table() {
 }
 
 #[test]
+fn a_key_without_a_text_is_a_mistake() {
+    let key = |key: &str| DOCUMENT.replace("Detail = \"DOC#{doc}\"", key);
+    one(&key("Detail = \"\""), "the template of `Detail` is empty (DynamoDB takes no empty text in a key");
+    one(&format!("{DOCUMENT}index.recent = {{ GSI1PK = \"a\", GSI1SK = '' }}\n"), "the template of `GSI1SK` is empty");
+}
+
+#[test]
+fn three_thousand_entities_are_compared_in_a_blink() {
+    let entities =
+        |template: fn(usize) -> String| (0..3000).map(|at| format!("[entity.E{at}]\nmatch = {{ {} }}\n", template(at))).collect::<String>();
+    for template in [
+        |at: usize| format!("PK = 'WS#{{ws}}', SK = 'T{at:04}#{{id}}'"),
+        |at: usize| format!("PK = 'WS#{{ws}}', SK = '{{id}}#T{at:04}'"),
+        |at: usize| format!("PK = 'T{at:04}#{{id}}'"),
+    ] {
+        let text = format!("version = 1\n[source]\nkey = {{ partition = \"PK\", sort = \"SK\" }}\n{}", entities(template));
+        let started = std::time::Instant::now();
+        assert_eq!(mistakes(&text), [""; 0]);
+        // Comparing each pair took some twenty seconds.
+        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+        let tie = format!("{text}[entity.Late]\nmatch = {{ {} }}\n", template(1500));
+        let found = mistakes(&tie);
+        assert!(found.len() == 1 && found[0].contains("entities E1500 and Late can match the same key"), "{found:?}");
+    }
+}
+
+#[test]
 fn an_index_names_exactly_its_own_keys() {
     one(&format!("{DOCUMENT}index.recnet = {{ GSI1PK = \"a\" }}\n"), "unknown index of table docs: `recnet` (did you mean `recent`?)");
     one(&format!("{DOCUMENT}index.recent = {{ GSI1PK = \"a\" }}\n"), "the index recent lacks `GSI1SK`");
@@ -129,6 +156,11 @@ fn entities_cannot_be_taken_for_each_other() {
     one(&format!("{DOCUMENT}aliases = [\"Document\"]\n"), "is the entity's own name");
     one(&format!("{DOCUMENT}aliases = [\"Doc\"]\n[[entity.Document.emit]]\nentity = \"Doc\"\n"), "(write `Document`)");
     one(&format!("{DOCUMENT}[entity.Bad]\nmatch = {{ SK = \"{{a}}{{b}}\" }}\n"), "two names without a text between them");
+    let same_end =
+        "[entity.Copy]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#x#DOC\" }\n[entity.Other]\nmatch = { PK = \"{w}#WS\", SK = \"{d}#x#DOC\" }\n";
+    one(&format!("{DOCUMENT}{same_end}"), "entities Copy and Other can match the same key");
+    let braces = "[entity.Copy]\nmatch = { PK = \"a{{}}{w}\", SK = \"b\" }\n[entity.Other]\nmatch = { PK = \"a{{}}{w}\", SK = \"b\" }\n";
+    one(&format!("{DOCUMENT}{braces}"), "entities Copy and Other can match the same key");
     let apart = "[entity.Folder]\nmatch = { PK = \"WS#{w}\", SK = \"DIR#{d}\" }\n";
     assert_eq!(mistakes(&format!("{HEAD}{DOCUMENT}{apart}")), [""; 0]);
 }
@@ -143,6 +175,7 @@ fn tables_are_checked() {
     let notes = |table: &str| {
         format!("{DOCUMENT}[entity.Note]\nto = \"notes\"\nkey = {{ A = \"a\" }}\n[table.notes]\nkey = {{ partition = \"A\" }}\n{table}\n")
     };
+    one(&notes("index.i = { key = { partition = \"B\" } }"), "`i` cannot be the name of an index");
     one(&notes("types = { A = \"X\" }"), "`X` is no type of a key");
     one(&notes("types = { B = \"N\" }"), "unknown key attribute: `B`");
     one(&notes("type = \"A\""), "the type attribute `A` is a key attribute of the table too");

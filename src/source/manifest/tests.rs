@@ -167,6 +167,72 @@ fn counts_of_list_and_summary_must_agree() {
 }
 
 #[test]
+fn the_summary_counts_where_a_line_of_the_list_does_not() {
+    for (summary, found, right) in [(r#""itemCount":3"#, 3, true), (r#""itemCount":3"#, 2, false), (r#""itemCount":null"#, 2, true)] {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = export(temp.path(), "");
+        edit(&folder, "manifest-files", r#""itemCount":2,"#, "");
+        edit(&folder, "manifest-summary", r#""itemCount":3"#, summary);
+        let result = open(&folder).unwrap().expect_items(found);
+        assert_eq!(result.is_ok(), right, "{result:?}");
+        if let Err(error) = result {
+            assert_eq!(error.kind(), Kind::Input);
+            for part in ["the export holds another number of items", "arn:x", "expected: 3 items", "found: 2 items in 2 data files"] {
+                assert!(error.to_string().contains(part), "expected `{part}` in: {error}");
+            }
+        }
+    }
+    // Without a number in the summary the list's hold.
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-summary", r#""itemCount":3,"#, "");
+    let export = open(&folder).unwrap();
+    assert!(export.expect_items(3).is_ok() && export.expect_items(4).is_err());
+}
+
+#[test]
+fn counts_that_no_number_holds_are_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-files", r#""itemCount":2,"#, r#""itemCount":18446744073709551615,"#);
+    refused(&folder, &["more than 64 bits hold", LIST]);
+}
+
+#[test]
+fn a_folder_or_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+    let replace_by_folder: fn(&Path) = |path| fs::create_dir(path).unwrap();
+    let replace_by_pipe: fn(&Path) = |path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let replacements: &[fn(&Path)] = if cfg!(unix) { &[replace_by_folder, replace_by_pipe] } else { &[replace_by_folder] };
+    for replace in replacements {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = export(temp.path(), "");
+        let list = folder.join(LIST);
+        let data = folder.join("data/aaa.json.gz");
+        fs::remove_file(&data).unwrap();
+        replace(&data);
+        refused(&folder, &["a data file is no regular file", "aaa.json.gz", "line: 2"]);
+        let error = open_all(&[data, folder.join("data/bbb.json.gz")]).unwrap_err();
+        assert!(error.kind() == Kind::Input && error.message().contains("a data file is no regular file"), "{error}");
+        fs::remove_file(&list).unwrap();
+        replace(&list);
+        refused(&folder, &["a manifest is no regular file", LIST]);
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_a_manifest_is_no_part_of_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    let plain = open(&folder).unwrap();
+    for stem in ["manifest-summary", "manifest-files"] {
+        edit(&folder, stem, "{\"", "\u{feff}{\"");
+    }
+    refused(&folder, &["cannot be understood", "line: 2"]);
+    edit(&folder, "manifest-files", "\n\u{feff}", "\n");
+    assert_eq!(open(&folder).unwrap(), plain);
+}
+
+#[test]
 fn a_data_file_that_is_listed_twice_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let folder = export(temp.path(), "");
