@@ -17,8 +17,10 @@ use crate::source::manifest::DataFile;
 
 /// Files read side by side. A constant, since the order of chunks and so the bytes of the output depend on it.
 const OPEN_FILES: usize = 4;
-/// Uncompressed bytes of a chunk. A constant for the same reason.
-pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+/// Uncompressed bytes of a chunk. A constant for the same reason. Measured with 256 KiB, 512 KiB and 1 MiB, two workers: with 1 MiB
+/// `import:` takes 4 % more processor time, likely since a chunk and its arena leave the second-level cache, and half as much memory
+/// again; with 256 KiB its files are 1 % larger, since each chunk is compressed by itself. `parquet:` is indifferent.
+pub(crate) const CHUNK_BYTES: usize = 512 << 10;
 /// Chunks that a reader may be ahead of the feeder.
 const READ_AHEAD: usize = 2;
 

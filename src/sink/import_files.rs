@@ -6,7 +6,7 @@
 //!
 //! Whether the import reads gzip of several members is not documented, so an object is one member. The pool compresses all
 //! the same: a payload is a run of deflate blocks that ends at a byte boundary and refers to nothing before it; the writer
-//! sets the runs one after the other and combines their check sums. It costs the matches across payloads, some 32 KiB in a MiB.
+//! sets the runs one after the other and combines their check sums. It costs the matches across payloads, some 32 KiB of each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -22,7 +22,7 @@ use crate::shape::{to_i64, unscaled};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) Type);
 
-/// The most bytes that are reserved for the texts of a column before they are known; a chunk has about 256 KiB.
+/// The most bytes that are reserved for the texts of a column before they are known; a chunk has about 512 KiB.
 const RESERVED: usize = 256 * 1024;
 
 type Fits = Result<(), Misfit>;
