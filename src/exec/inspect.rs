@@ -76,6 +76,7 @@ pub fn inspect(paths: &[PathBuf], options: &Options, jobs: usize, limit: Option<
         for (found, (_, file)) in counts.iter().zip(&files) {
             file.expect_items(*found)?;
         }
+        export.expect_items(counts.iter().sum())?;
     }
     observer.event(Event::Finished(Pass::Inspect));
     let files = export.files.iter().map(|file| file.name.clone()).collect();

@@ -22,7 +22,7 @@ use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::{self, WorkFolder};
 use crate::limits;
-use crate::model::{EntityId, FileId};
+use crate::model::{EntityId, FileId, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
 use crate::shape::Shape;
@@ -99,7 +99,7 @@ impl Job {
 
     /// Items to read, where every manifest says so.
     fn items(&self) -> Option<u64> {
-        let all = self.files.iter().map(|file| file.file.items).sum::<Option<u64>>()?;
+        let all = self.exports.iter().try_fold(0_u64, |all, export| all.checked_add(export.items?))?;
         Some(self.options.limit.map_or(all, |limit| limit.min(all)))
     }
 
@@ -159,6 +159,7 @@ impl Job {
             })?;
             self.check_counts(unit, &ledger)?;
         }
+        self.check_exports(&ledger)?;
         let partitions = log.finish()?;
         let found = self.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
         fs::remove_dir(&folder).map_err(|error| work::failed(&folder, error))?;
@@ -299,6 +300,18 @@ impl Job {
             let found = ledger.lines.get(&id.0).copied().unwrap_or(0);
             self.files[id.index()].file.expect_items(found)?;
             self.files[id.index()].check_unchanged()?;
+        }
+        Ok(())
+    }
+
+    /// Checks the lines of each export against its summary.
+    fn check_exports(&self, ledger: &Ledger) -> Result<()> {
+        if self.options.limit.is_some() {
+            return Ok(());
+        }
+        for (source, export) in (0..).map(SourceId).zip(&self.exports) {
+            let ids = (0_u32..).zip(&self.files).filter(|(_, file)| file.source == source);
+            export.expect_items(ids.filter_map(|(id, _)| ledger.lines.get(&id)).sum())?;
         }
         Ok(())
     }

@@ -103,8 +103,9 @@ fn a_key_without_a_text_is_a_mistake() {
 
 #[test]
 fn three_thousand_entities_are_compared_in_a_blink() {
-    let entities =
-        |template: fn(usize) -> String| (0..3000).map(|at| format!("[entity.E{at}]\nmatch = {{ {} }}\n", template(at))).collect::<String>();
+    let entities = |template: fn(usize) -> String| {
+        (0..3000).map(|at| format!("[entity.E{at}]\nmatch = {{ {} }}\n", template(at))).collect::<Vec<_>>().concat()
+    };
     for template in [
         |at: usize| format!("PK = 'WS#{{ws}}', SK = 'T{at:04}#{{id}}'"),
         |at: usize| format!("PK = 'WS#{{ws}}', SK = '{{id}}#T{at:04}'"),
