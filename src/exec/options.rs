@@ -134,30 +134,32 @@ fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
 /// Takes the folders of all sinks for this run alone, as long as the files it gives live. The folder itself is what is locked,
 /// so that nothing is left in it.
 pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
-    let folders = options.destinations.iter().filter_map(|destination| match destination {
-        #[cfg(feature = "parquet")]
-        Destination::Parquet(dir) => Some(dir),
-        Destination::Import(dir) | Destination::Batch(dir) => Some(dir),
-        #[cfg(feature = "dynamodb")]
-        Destination::DynamoDb(_) => None,
-    });
-    folders
-        .map(|dir| {
-            let open = || {
-                fs::create_dir_all(dir)?;
-                File::open(dir)
-            };
-            let failed = |error| Error::new(Kind::Output, "cannot use the output folder").with("path", dir.display()).caused_by(error);
-            let folder = open().map_err(failed)?;
-            match folder.try_lock() {
-                Ok(()) => Ok(folder),
-                Err(TryLockError::WouldBlock) => Err(Error::new(Kind::Usage, "another run writes to this output folder")
+    let mut locks = Vec::new();
+    for destination in &options.destinations {
+        let dir = match destination {
+            #[cfg(feature = "parquet")]
+            Destination::Parquet(dir) => dir,
+            Destination::Import(dir) | Destination::Batch(dir) => dir,
+            #[cfg(feature = "dynamodb")]
+            Destination::DynamoDb(_) => continue,
+        };
+        let open = || {
+            fs::create_dir_all(dir)?;
+            File::open(dir)
+        };
+        let failed = |error| Error::new(Kind::Output, "cannot use the output folder").with("path", dir.display()).caused_by(error);
+        let folder = open().map_err(failed)?;
+        match folder.try_lock() {
+            Ok(()) => locks.push(folder),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::new(Kind::Usage, "another run writes to this output folder")
                     .with("path", dir.display())
-                    .with("hint", "wait for it to end, or name another folder")),
-                Err(TryLockError::Error(error)) => Err(failed(error)),
+                    .with("hint", "wait for it to end, or name another folder"));
             }
-        })
-        .collect()
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    Ok(locks)
 }
 
 /// Each sink needs a place of its own, and the work folder too: what one publishes or removes must be no other's.
