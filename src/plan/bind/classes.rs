@@ -146,33 +146,62 @@ impl Claim<'_> {
         self.sources.iter().any(|source| other.sources.contains(source)) && !self.entity.matches.iter().any(apart)
     }
 
-    /// The text that each key begins with which the entity claims, or, backwards, the one that it ends with: what stands
-    /// before the first brace or behind the last one, so perhaps less than all of it. Empty where any text may stand.
-    fn border(&self, key: &str, end: bool) -> Vec<u8> {
+    /// The text that stands there in each key which the entity claims, backwards for [`Side::End`]; perhaps less than all of
+    /// it, and empty where any text may stand.
+    fn border(&self, key: &str, side: Side) -> Vec<u8> {
         let Some((_, template)) = self.entity.matches.iter().find(|(name, _)| name == key) else {
             return Vec::new();
         };
         let text = template.to_string();
-        let is_brace = |byte: &u8| matches!(byte, b'{' | b'}');
-        if end {
-            text.bytes().rev().take_while(|byte| !is_brace(byte)).collect()
-        } else {
-            text.bytes().take_while(|byte| !is_brace(byte)).collect()
+        let is_literal = |byte: &u8| !matches!(byte, b'{' | b'}');
+        match side {
+            Side::Start => text.bytes().take_while(is_literal).collect(),
+            Side::End => text.bytes().rev().take_while(is_literal).collect(),
+            Side::Behind(separators) => {
+                // Where braces may be literal or a name may take separators, the parts of the text are not those of the key.
+                if ["{{", "}}", "...", "'", "\""].iter().any(|unclear| text.contains(unclear)) {
+                    return Vec::new();
+                }
+                let mut depth = 0_usize;
+                let part = text.split(|letter| {
+                    match letter {
+                        '{' => depth += 1,
+                        '}' => depth = depth.saturating_sub(1),
+                        _ => {}
+                    }
+                    letter == '#' && depth == 0
+                });
+                part.skip(separators).take(1).flat_map(str::bytes).take_while(is_literal).collect()
+            }
         }
     }
 }
 
+/// A place in a key where two keys can be told apart.
+#[derive(Clone, Copy)]
+enum Side {
+    Start,
+    End,
+    /// Behind so many `#`. Once a template writes a `#`, no capture contains one, so its parts are those of the key.
+    Behind(usize),
+}
+
+impl Side {
+    /// The places that are looked at; templates with more parts are told apart by one of these nearly always.
+    const ALL: [Side; 6] = [Side::Start, Side::End, Side::Behind(1), Side::Behind(2), Side::Behind(3), Side::Behind(4)];
+}
+
 /// The pairs of claims that tie, each as the places of the later and the earlier entity.
 ///
-/// Comparing templates is slow and pairs are many. Two keys that begin (or end) with different texts differ, so only pairs are
-/// looked at of which one border continues the other, on that side of that key attribute where such pairs are fewest.
+/// Comparing templates is slow and pairs are many. Two keys with different texts at one place differ, so only pairs are
+/// looked at of which one border continues the other, at that [`Side`] of that key attribute where such pairs are fewest.
 fn ties(claims: &[Claim<'_>]) -> Vec<(usize, usize)> {
     let mut keys: Vec<&str> = claims.iter().flat_map(|claim| &claim.entity.matches).map(|(name, _)| name.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let sides = keys.iter().flat_map(|key| [(*key, false), (*key, true)]);
-    let sorted = sides.map(|(key, end)| {
-        let mut sorted: Vec<_> = claims.iter().map(|claim| (claim.border(key, end), claim)).collect();
+    let sides = keys.iter().flat_map(|key| Side::ALL.map(|side| (*key, side)));
+    let sorted = sides.map(|(key, side)| {
+        let mut sorted: Vec<_> = claims.iter().map(|claim| (claim.border(key, side), claim)).collect();
         sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
         // In this order the borders that continue one stand right behind it.
         let until = |at: usize| at + 1 + sorted[at + 1..].partition_point(|(border, _)| border.starts_with(&sorted[at].0));

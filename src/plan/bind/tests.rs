@@ -103,23 +103,66 @@ fn a_key_without_a_text_is_a_mistake() {
 
 #[test]
 fn three_thousand_entities_are_compared_in_a_blink() {
-    let entities = |template: fn(usize) -> String| {
-        (0..3000).map(|at| format!("[entity.E{at}]\nmatch = {{ {} }}\n", template(at))).collect::<Vec<_>>().concat()
-    };
+    let entity = |name: &str, template: &str| format!("[entity.{name}]\nmatch = {{ {template} }}\n");
     for template in [
         |at: usize| format!("PK = 'WS#{{ws}}', SK = 'T{at:04}#{{id}}'"),
         |at: usize| format!("PK = 'WS#{{ws}}', SK = '{{id}}#T{at:04}'"),
-        |at: usize| format!("PK = 'T{at:04}#{{id}}'"),
+        |at: usize| format!("PK = '{{team}}#T{at:04}#{{id}}'"),
     ] {
-        let text = format!("version = 1\n[source]\nkey = {{ partition = \"PK\", sort = \"SK\" }}\n{}", entities(template));
+        let entities: Vec<_> = (0..3000).map(|at| entity(&format!("E{at}"), &template(at))).collect();
+        let text = format!("version = 1\n[source]\nkey = {{ partition = \"PK\", sort = \"SK\" }}\n{}", entities.concat());
         let started = std::time::Instant::now();
         assert_eq!(mistakes(&text), [""; 0]);
         // Comparing each pair took some twenty seconds.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
-        let tie = format!("{text}[entity.Late]\nmatch = {{ {} }}\n", template(1500));
-        let found = mistakes(&tie);
+        let found = mistakes(&format!("{text}{}", entity("Late", &template(1500))));
         assert!(found.len() == 1 && found[0].contains("entities E1500 and Late can match the same key"), "{found:?}");
     }
+}
+
+/// Of two entities alone, any place in their keys that tells them apart does so; it must never be wrong.
+#[test]
+fn the_ties_are_those_that_a_full_comparison_of_the_templates_finds() {
+    let texts = [
+        "{a}#X{b}#c",
+        "{a}#Xc#{b}",
+        "{a}#{b}#Xc",
+        "X#{a...}",
+        "X#{a}",
+        "{a}#X{b...}",
+        "{a}#Xc{b}",
+        "X{{#{a}",
+        "X#{{{a}",
+        "{a}#X}}",
+        "{a}#X{{",
+        "{a}:X:{b}",
+        "{a}::X{b}",
+        "{a}|X:{b}",
+        "X::{a...}",
+        "#X#{a}",
+        "{a | pad(3)}#X#",
+        "1#{a}",
+        "{a}#1",
+        "1:{a...}",
+        "{a}",
+        "{b...}",
+    ];
+    let template = |text: &str| Template::parse(text).unwrap();
+    let mut ties = 0;
+    for (at, right) in texts.iter().enumerate() {
+        for left in &texts[..at] {
+            let (one, two) = (template(left), template(right));
+            let tie = one.literalness() == two.literalness() && one.overlaps(&two);
+            let entities = format!("[entity.A]\nmatch = {{ SK = '{left}' }}\n[entity.B]\nmatch = {{ SK = '{right}' }}\n");
+            assert_eq!(
+                mistakes(&format!("version = 1\n[source]\nkey = {{ partition = \"PK\", sort = \"SK\" }}\n{entities}")).len(),
+                usize::from(tie),
+                "{left} {right}"
+            );
+            ties += usize::from(tie);
+        }
+    }
+    assert!(ties >= 10, "{ties}");
 }
 
 #[test]
