@@ -45,7 +45,7 @@ fn at_once() -> Spawn {
 }
 
 fn shapes_of(datasets: usize, chunks: &Chunks<'_>) -> Vec<Shape> {
-    let mut shapes = vec![Shape::new(); datasets];
+    let mut shapes = vec![Shape::new::<&str>(&[]); datasets];
     for (dataset, items) in chunks.iter().flatten() {
         for item in items {
             shapes[*dataset as usize].observe(item);
@@ -449,7 +449,7 @@ fn an_item_that_was_not_observed_is_a_bug_that_names_dataset_and_attribute_but_n
 
     let seen: Attributes<'_> = &[("n", N("1")), ("m", M(&[("k", S("x"))]))];
     sink.set_shapes(&shapes_of(2, &vec![vec![(0, vec![item(&arena, seen)])]])).unwrap();
-    assert_eq!(sink.set_shapes(&[Shape::new(), Shape::new()]).unwrap_err().kind(), Kind::Bug);
+    assert_eq!(sink.set_shapes(&[Shape::new::<&str>(&[]), Shape::new::<&str>(&[])]).unwrap_err().kind(), Kind::Bug);
     for (attributes, attribute) in [
         (&[("n", N("1.5"))] as Attributes<'_>, "n"),
         (&[("n", S("secret"))], "n"),
@@ -504,9 +504,9 @@ fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
         })
         .collect();
     let schema = |parts: Vec<Vec<usize>>| {
-        let mut whole = Shape::new();
+        let mut whole = Shape::new::<&str>(&[]);
         for part in parts {
-            let mut shape = Shape::new();
+            let mut shape = Shape::new::<&str>(&[]);
             for at in part {
                 shape.observe(&all[at]);
             }
