@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Fields};
 use arrow::error::ArrowError;
 
 /// What a column takes beside its buffers.
-const OVERHEAD: usize = 512;
+const OVERHEAD: usize = 256;
 
 /// The values of a column in one batch, at least one of which is not null.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ impl Packed {
         Ok(Some(Packed::Struct { fields: fields.clone(), nulls: parts.nulls().cloned(), columns }))
     }
 
-    /// The array that was packed; it has this type and these many rows.
-    pub(super) fn unpack(&self, data_type: &DataType, rows: usize) -> Result<ArrayRef, ArrowError> {
+    /// The array that was packed; it has these many rows.
+    pub(super) fn unpack(&self, rows: usize) -> Result<ArrayRef, ArrowError> {
         match self {
             Packed::Whole(array) => Ok(array.clone()),
             Packed::Sparse { at, values } => {
@@ -57,12 +57,12 @@ impl Packed {
                 for (place, row) in (0_u32..).zip(at) {
                     places[*row as usize] = Some(place);
                 }
-                take(&values.unpack(data_type, at.len())?, &UInt32Array::from(places), None)
+                take(&values.unpack(at.len())?, &UInt32Array::from(places), None)
             }
             Packed::Struct { fields, nulls, columns } => {
                 let mut columns = columns.iter().peekable();
                 let arrays = fields.iter().enumerate().map(|(place, field)| match columns.next_if(|(at, _)| *at == place) {
-                    Some((_, packed)) => packed.unpack(field.data_type(), rows),
+                    Some((_, packed)) => packed.unpack(rows),
                     None => Ok(new_null_array(field.data_type(), rows)),
                 });
                 let arrays = arrays.collect::<Result<_, _>>()?;
@@ -103,7 +103,7 @@ mod tests {
             Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>((0..100).map(|row| (row % 9 == 0).then(|| vec![Some(row), None]))));
         for array in [few(1000), inner, mostly_null, list] {
             let packed = Packed::of(array.clone()).unwrap().unwrap();
-            assert_eq!(&packed.unpack(array.data_type(), 100).unwrap(), &array);
+            assert_eq!(&packed.unpack(100).unwrap(), &array);
         }
         assert!(Packed::of(new_null_array(&DataType::Int64, 5)).unwrap().is_none());
     }

@@ -259,7 +259,9 @@ fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
         }
         rows += batch.rows;
     }
-    columns.iter_mut().for_each(|column| column.fill(rows));
+    for column in &mut columns {
+        column.fill(rows);
+    }
     Ok(columns)
 }
 
@@ -284,7 +286,7 @@ impl Column {
         let mut nulls = new_null_array(field.data_type(), 0);
         for Piece { mut rows, values } in pieces {
             if let Some(values) = values {
-                write(values.unpack(field.data_type(), rows)?)?;
+                write(values.unpack(rows)?)?;
                 continue;
             }
             while rows > 0 {
