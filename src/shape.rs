@@ -3,11 +3,18 @@
 //! It decides nothing: what a column becomes is the sink's business. It keeps no value of any item, only names, counts and sizes.
 //!
 //! A [`Shape`] is a function of the items alone, whatever their order and however they were shared among workers: it is what
-//! [`Shape::observe`] and [`Shape::merge`] give in any sequence. Its memory grows with the names in the items, not with the items:
-//! a map position with more than [`MAP_KEYS`] distinct keys stops collecting names and keeps one shape for all of its values, and
-//! what lies deeper than [`LEVELS`] is counted by type only.
+//! [`Shape::observe`] and [`Shape::merge`] give in any sequence. Its memory is bounded, whatever the items hold:
+//!
+//! - A map position with more than [`MAP_KEYS`] distinct keys, or with too many keys in all maps below it, stops collecting names
+//!   and keeps one shape for all of its values. What lies deeper than [`LEVELS`] is counted by type only.
+//! - Of the top-level names those that are pinned are kept, and of the others the shortest, as many as there is room for. Names that
+//!   are data, such as identifiers and times, are longer than those that somebody chose. Of the rest it is known only that there are
+//!   [`others`](Shape::others).
+//!
+//! Both are exact for any sequence because what is given up once would be given up by the whole as well: the room that names take
+//! only ever grows with the items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,6 +28,21 @@ pub const MAP_KEYS: usize = 64;
 /// How many maps and lists, one in the other, are looked into. Deeper ones are counted, not opened.
 pub const LEVELS: usize = 8;
 
+/// The longest top-level name that is kept, in bytes. Longer ones are no names for columns.
+pub const NAME_BYTES: usize = 1024;
+
+/// The room for the top-level names of a dataset, pinned ones aside, with all the keys below them. Each takes what [`room_of`] says;
+/// a unit is some 400 bytes of memory. It is more than one attribute can take.
+const ROOM: usize = 8192;
+
+/// The room for the keys of a map and of all maps below it, by the level of the map.
+const MAP_ROOM: [usize; LEVELS] = [4096, 512, 256, 128, 64, 64, 64, 64];
+
+/// The room that a name takes, with the shape of its values but without what lies below.
+fn room_of(name: &str) -> usize {
+    1 + name.len() / 64
+}
+
 /// What the items of one dataset look like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,31 +50,114 @@ pub struct Shape {
     items: u64,
     #[serde(serialize_with = "by_name", deserialize_with = "from_names")]
     attributes: Names,
+    /// Names that are kept always, and take no room.
+    pinned: Vec<Box<str>>,
+    /// The room that the other names take.
+    room: usize,
+    /// The first name, in the order of [`rank`], for which there was no room. No name from there on is kept.
+    cut: Option<Box<str>>,
+    /// Whether a name was too long to be kept.
+    too_long: bool,
+}
+
+/// The order in which names have a claim to room.
+fn rank(name: &str) -> (usize, &str) {
+    (name.len(), name)
 }
 
 type Names = FxHashMap<Box<str>, ValueShape>;
 
 impl Shape {
-    /// The shape of no items.
+    /// The shape of no items, with the names that it keeps whatever else there is. They should be few.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new<N: AsRef<str>>(pinned: &[N]) -> Self {
+        Self { pinned: pinned.iter().map(|name| name.as_ref().into()).collect(), ..Self::default() }
     }
 
     /// Adds one item. Allocates only for names that are new.
     pub fn observe(&mut self, item: &Item<'_>) {
         self.items += 1;
         for (name, value) in item.attributes() {
-            named(&mut self.attributes, name, |shape| shape.observe(value, 0));
+            self.at(name, |shape| shape.observe(value, 0));
+        }
+        self.make_room();
+    }
+
+    /// Adds all items of another shape, which must have the same pinned names. Commutative and associative.
+    pub fn merge(&mut self, other: &Shape) {
+        self.items += other.items;
+        self.too_long |= other.too_long;
+        if let Some(theirs) = &other.cut {
+            self.cut_at(theirs);
+        }
+        for (name, shape) in &other.attributes {
+            self.at(name, |mine| mine.merge(shape, 0));
+        }
+        self.make_room();
+    }
+
+    /// Calls `add`, which says how much more room the keys below take, with the shape for the attribute `name`, if that is kept.
+    fn at(&mut self, name: &str, add: impl FnOnce(&mut ValueShape) -> usize) {
+        let grown = if let Some(shape) = self.attributes.get_mut(name) {
+            add(shape)
+        } else {
+            if !self.is_pinned(name) {
+                if name.len() > NAME_BYTES {
+                    self.too_long = true;
+                    return;
+                }
+                if self.cut.as_ref().is_some_and(|cut| rank(name) >= rank(cut)) {
+                    return;
+                }
+            }
+            room_of(name) + add(self.attributes.entry(name.into()).or_default())
+        };
+        if grown > 0 && !self.is_pinned(name) {
+            self.room += grown;
         }
     }
 
-    /// Adds all items of another shape. Commutative and associative.
-    pub fn merge(&mut self, other: &Shape) {
-        self.items += other.items;
-        for (name, shape) in &other.attributes {
-            named(&mut self.attributes, name, |mine| mine.merge(shape));
+    fn is_pinned(&self, name: &str) -> bool {
+        self.pinned.iter().any(|pinned| **pinned == *name)
+    }
+
+    /// Gives up the last names until the others have room.
+    fn make_room(&mut self) {
+        if self.room <= ROOM {
+            return;
         }
+        let pinned = |name: &str| self.pinned.iter().any(|pinned| **pinned == *name);
+        let mut names: BinaryHeap<_> = self.attributes.keys().filter(|name| !pinned(name)).map(|name| rank(name)).collect();
+        let mut room = self.room;
+        let mut cut = None;
+        while room > ROOM {
+            let Some((_, last)) = names.pop() else { break };
+            room -= room_of(last) + self.attributes[last].room();
+            cut = Some(Box::from(last));
+        }
+        if let Some(cut) = cut {
+            self.cut_at(&cut);
+        }
+    }
+
+    /// Gives up the names from `cut` on.
+    fn cut_at(&mut self, cut: &str) {
+        if self.cut.as_ref().is_some_and(|mine| rank(mine) <= rank(cut)) {
+            return;
+        }
+        let Self { attributes, pinned, room, .. } = self;
+        attributes.retain(|name, shape| {
+            let kept = rank(name) < rank(cut) || pinned.contains(name);
+            *room -= if kept { 0 } else { room_of(name) + shape.room() };
+            kept
+        });
+        self.cut = Some(cut.into());
+    }
+
+    /// Whether there are attributes that [`Shape::attributes`] does not have, for want of room or since their names are too long.
+    #[must_use]
+    pub fn others(&self) -> bool {
+        self.cut.is_some() || self.too_long
     }
 
     /// How many items were seen.
@@ -61,13 +166,13 @@ impl Shape {
         self.items
     }
 
-    /// The top-level attributes in byte order of their names.
+    /// The top-level attributes that are kept, in byte order of their names.
     #[must_use]
     pub fn attributes(&self) -> BTreeMap<&str, &ValueShape> {
         self.attributes.iter().map(|(name, shape)| (&**name, shape)).collect()
     }
 
-    /// What the top-level attribute `name` held; `None` when no item has it.
+    /// What the top-level attribute `name` held; `None` when no item has it, or it is one of the [others](Shape::others).
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&ValueShape> {
         self.attributes.get(name)
@@ -95,7 +200,8 @@ pub struct ValueShape {
 }
 
 impl ValueShape {
-    fn observe(&mut self, value: &Value<'_>, level: usize) {
+    /// Adds a value; gives how much more room the keys below take.
+    fn observe(&mut self, value: &Value<'_>, level: usize) -> usize {
         self.counts[value.kind() as usize] += 1;
         match *value {
             Value::S(text) => self.texts.add(text.len()),
@@ -108,22 +214,19 @@ impl ValueShape {
             Value::L(_) | Value::M(_) if level >= LEVELS => {}
             Value::L(elements) => {
                 let shape = self.elements.get_or_insert_default();
-                for element in elements {
-                    shape.observe(element, level + 1);
-                }
+                return elements.iter().map(|element| shape.observe(element, level + 1)).sum();
             }
             Value::M(fields) => {
                 let shape = self.map.get_or_insert_default();
                 shape.empty += u64::from(fields.is_empty());
-                for (name, value) in fields {
-                    shape.fields.at(name, |field| field.observe(value, level + 1));
-                }
+                return fields.iter().map(|(name, value)| shape.at(name, level, |field| field.observe(value, level + 1))).sum();
             }
         }
+        0
     }
 
-    /// Adds all values of another position.
-    pub fn merge(&mut self, other: &ValueShape) {
+    /// Adds all values of another position; gives how much more room the keys below take.
+    fn merge(&mut self, other: &ValueShape, level: usize) -> usize {
         let ValueShape { counts, texts, numbers, binaries, members, elements, map } = other;
         self.counts.iter_mut().zip(counts).for_each(|(mine, theirs)| *mine += theirs);
         self.texts.merge(texts);
@@ -135,17 +238,31 @@ impl ValueShape {
             mine.numbers.merge(&theirs.numbers);
             mine.binaries.merge(&theirs.binaries);
         }
+        let mut grown = 0;
         if let Some(theirs) = elements {
-            self.elements.get_or_insert_default().merge(theirs);
+            grown += self.elements.get_or_insert_default().merge(theirs, level + 1);
         }
         if let Some(theirs) = map {
             let mine = self.map.get_or_insert_default();
             mine.empty += theirs.empty;
             match &theirs.fields {
-                Fields::Named(names) => names.iter().for_each(|(name, shape)| mine.fields.at(name, |field| field.merge(shape))),
-                Fields::Dynamic(values) => mine.fields.fold().merge(values),
+                Fields::Named(names) => {
+                    grown += names.iter().map(|(name, shape)| mine.at(name, level, |field| field.merge(shape, level + 1))).sum::<usize>();
+                }
+                Fields::Dynamic(values) => {
+                    let before = mine.room;
+                    mine.fold(level).merge(values, level + 1);
+                    grown += mine.room - before;
+                }
             }
         }
+        grown
+    }
+
+    /// The room that the keys below take.
+    fn room(&self) -> usize {
+        let map = self.map.as_ref().map_or(0, |map| map.room);
+        map + self.elements.as_ref().map_or(0, |elements| elements.room())
     }
 
     /// How many values of this type were seen here.
@@ -311,6 +428,9 @@ pub struct Members {
 pub struct MapShape {
     empty: u64,
     fields: Fields,
+    /// The room that the keys here and below take. Once the names are given up, a constant that is above what it was before: so it
+    /// never shrinks, and whether a map further up has room for its keys does not depend on the order of the items.
+    room: usize,
 }
 
 impl MapShape {
@@ -320,12 +440,54 @@ impl MapShape {
         self.empty
     }
 
-    /// The fields in byte order of their names; `None` where there were more than [`MAP_KEYS`] names.
+    /// The fields in byte order of their names; `None` where there were more than [`MAP_KEYS`] names, or too many below.
     #[must_use]
     pub fn fields(&self) -> Option<BTreeMap<&str, &ValueShape>> {
         match &self.fields {
             Fields::Named(names) => Some(names.iter().map(|(name, shape)| (&**name, shape)).collect()),
             Fields::Dynamic(_) => None,
+        }
+    }
+
+    /// Calls `add` with the shape for the key `name`, or that for all keys; gives how much more room is taken. `add` gives that for
+    /// what lies below the key. The map is on this level.
+    fn at(&mut self, name: &str, level: usize, add: impl FnOnce(&mut ValueShape) -> usize) -> usize {
+        let names = match &mut self.fields {
+            Fields::Dynamic(values) => {
+                add(values);
+                return 0;
+            }
+            Fields::Named(names) => names,
+        };
+        let grown = match names.get_mut(name) {
+            Some(shape) => add(shape),
+            None => room_of(name) + add(names.entry(name.into()).or_default()),
+        };
+        if grown == 0 {
+            return 0;
+        }
+        let before = self.room;
+        self.room += grown;
+        if names.len() > MAP_KEYS || self.room > MAP_ROOM[level] {
+            self.fold(level);
+        }
+        self.room - before
+    }
+
+    /// Gives the names up. The result is the merge of all fields, as if none had ever had a name: this is what keeps the shape
+    /// independent of when the limit was passed.
+    fn fold(&mut self, level: usize) -> &mut ValueShape {
+        if let Fields::Named(names) = &self.fields {
+            let mut values = Box::<ValueShape>::default();
+            for field in names.values() {
+                values.merge(field, level + 1);
+            }
+            self.fields = Fields::Dynamic(values);
+            self.room = MAP_ROOM[level] + 1;
+        }
+        match &mut self.fields {
+            Fields::Dynamic(values) => values,
+            Fields::Named(_) => unreachable!("the names were given up above"),
         }
     }
 
@@ -353,45 +515,6 @@ impl Default for Fields {
     }
 }
 
-impl Fields {
-    /// Calls `add` with the shape for the key `name`.
-    fn at(&mut self, name: &str, add: impl FnOnce(&mut ValueShape)) {
-        match self {
-            Fields::Dynamic(values) => add(values),
-            Fields::Named(names) => {
-                named(names, name, add);
-                if names.len() > MAP_KEYS {
-                    self.fold();
-                }
-            }
-        }
-    }
-
-    /// Gives the names up. The result is the merge of all fields, as if none had ever had a name: this is what keeps the shape
-    /// independent of when the limit was passed.
-    fn fold(&mut self) -> &mut ValueShape {
-        if let Fields::Named(names) = self {
-            let mut values = Box::<ValueShape>::default();
-            for field in names.values() {
-                values.merge(field);
-            }
-            *self = Fields::Dynamic(values);
-        }
-        match self {
-            Fields::Dynamic(values) => values,
-            Fields::Named(_) => unreachable!("the names were given up above"),
-        }
-    }
-}
-
-/// Calls `add` with the shape under this name, a new one where the name is new. A known name costs one look-up and no allocation.
-fn named(names: &mut Names, name: &str, add: impl FnOnce(&mut ValueShape)) {
-    match names.get_mut(name) {
-        Some(shape) => add(shape),
-        None => add(names.entry(name.into()).or_default()),
-    }
-}
-
 /// Sorted, so that equal shapes have equal bytes.
 fn by_name<S: Serializer>(names: &Names, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(names.iter().collect::<BTreeMap<_, _>>())
@@ -412,7 +535,7 @@ mod tests {
 
     fn shape_of(items: &[&[(&'static str, Value<'static>)]]) -> Shape {
         let arena = Arena::new();
-        let mut shape = Shape::new();
+        let mut shape = Shape::new::<&str>(&[]);
         for attributes in items {
             let mut item = Item::new_in(&arena);
             attributes.iter().for_each(|(name, value)| item.push(name, *value));
@@ -472,7 +595,7 @@ mod tests {
             let fields: Vec<_> = keys.iter().map(|key| (key.as_str(), Value::N("7"))).collect();
             let mut item = Item::new_in(&arena);
             item.push("m", Value::M(&fields));
-            let mut shape = Shape::new();
+            let mut shape = Shape::new::<&str>(&[]);
             shape.observe(&item);
             shape
         };
@@ -490,6 +613,62 @@ mod tests {
         assert_eq!(values(&halves), values(&many));
     }
 
+    /// A shape of one item for each of these names; the first is pinned in it.
+    fn with_names(names: &[String]) -> Shape {
+        let arena = Arena::new();
+        let mut shape = Shape::new(&["pinned-and-longer-than-the-others"]);
+        for name in names {
+            let mut item = Item::new_in(&arena);
+            item.push(name, Value::Bool(true));
+            shape.observe(&item);
+        }
+        shape
+    }
+
+    #[test]
+    fn of_too_many_names_the_shortest_and_the_pinned_ones_are_kept_with_all_their_values() {
+        let mut names: Vec<String> = (0..20_000).map(|n| format!("n{n}")).collect();
+        names.extend(["pinned-and-longer-than-the-others".to_owned(), "status".to_owned(), "status".to_owned()]);
+        names.rotate_right(2);
+        let whole = with_names(&names);
+        assert_eq!(whole.attributes().len(), ROOM + 1);
+        assert_eq!(whole.attribute("n8190").unwrap().total(), 1);
+        assert!(whole.attribute("n8192").is_none() && whole.others());
+        assert!(whole.attribute("pinned-and-longer-than-the-others").is_some() && whole.attribute("status").is_none());
+        let mut parts = with_names(&names[15_000..]);
+        parts.merge(&with_names(&names[..9_000]));
+        parts.merge(&with_names(&names[9_000..15_000]));
+        assert_eq!(parts, whole);
+        assert!(!with_names(&names[..ROOM]).others());
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_not_kept() {
+        let shape = with_names(&["x".repeat(NAME_BYTES), "y".repeat(NAME_BYTES + 1)]);
+        assert_eq!(shape.attributes().into_keys().map(|name| &name[..1]).collect::<String>(), "x");
+        assert!(shape.others() && !with_names(&["x".repeat(NAME_BYTES)]).others());
+    }
+
+    #[test]
+    fn maps_in_maps_keep_no_more_names_than_they_have_room_for() {
+        let arena = Arena::new();
+        let mut shape = Shape::new::<&str>(&[]);
+        let mut nodes = 0;
+        for n in 0..20_000_usize {
+            let key = |n: usize| &*arena.alloc_str(&format!("k{}", n % 64));
+            let mut value = Value::N("1");
+            for level in 0..6 {
+                value = Value::M(arena.alloc_slice_copy(&[(key(n * 31_usize.pow(level) / 64), value)]));
+            }
+            let mut item = Item::new_in(&arena);
+            item.push("m", value);
+            shape.observe(&item);
+            nodes = nodes.max(shape.room);
+        }
+        assert!(nodes <= MAP_ROOM[0] + 2, "{nodes}");
+        assert_eq!(shape.attribute("m").unwrap().count(Type::M), 20_000);
+    }
+
     #[test]
     fn what_lies_too_deep_is_counted_and_not_opened() {
         let arena = Arena::new();
@@ -499,7 +678,7 @@ mod tests {
         }
         let mut item = Item::new_in(&arena);
         item.push("deep", value);
-        let mut shape = Shape::new();
+        let mut shape = Shape::new::<&str>(&[]);
         shape.observe(&item);
         let mut at = shape.attribute("deep").unwrap();
         let mut levels = 0;
@@ -555,12 +734,57 @@ mod tests {
             }
         }
 
+        /// An item whose attributes have names of several lengths, some of them with as many maps below as are needed to run out of room.
+        fn crowded<'a>(seed: usize, arena: &'a Arena) -> Item<'a> {
+            let mut item = Item::new_in(arena);
+            item.push("pinned", Value::N("1"));
+            let inner = |n: usize| -> &'a [(&'a str, Value<'a>)] {
+                arena.alloc_slice_fill_with(n % 64, |k| (&*arena.alloc_str(&format!("{k}.{n}")), Value::Bool(true)))
+            };
+            for n in 0..40 {
+                let name = arena.alloc_str(&"n".repeat((seed * 7 + n) % 41 + 1));
+                let fields =
+                    arena.alloc_slice_fill_with(seed % 60, |k| (&*arena.alloc_str(&format!("k{k}")), Value::M(inner(seed + k + n % 3))));
+                item.push(name, Value::M(fields));
+            }
+            item
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig::with_cases(24))]
+            #[test]
+            fn gives_the_same_shape_when_names_run_out_of_room(items in prop::collection::vec((0..1000_usize, 0..3_usize), 1..10)) {
+                let arena = Arena::new();
+                let mut whole = Shape::new(&["pinned"]);
+                let mut parts = vec![Shape::new(&["pinned"]); 3];
+                for (seed, worker) in &items {
+                    let item = crowded(*seed, &arena);
+                    whole.observe(&item);
+                    parts[*worker].observe(&item);
+                }
+                let mut left = parts[0].clone();
+                left.merge(&parts[1]);
+                left.merge(&parts[2]);
+                let mut pair = parts[2].clone();
+                pair.merge(&parts[1]);
+                let mut right = Shape::new(&["pinned"]);
+                right.merge(&pair);
+                right.merge(&parts[0]);
+                prop_assert_eq!(&left, &whole);
+                prop_assert_eq!(&right, &whole);
+                prop_assert_eq!(whole.attribute("pinned").unwrap().total(), items.len() as u64);
+                let room: usize = whole.attributes.iter().filter(|(name, _)| &***name != "pinned").map(|(name, shape)| room_of(name) + shape.room()).sum();
+                prop_assert_eq!(room, whole.room);
+                prop_assert!(room <= ROOM);
+            }
+        }
+
         proptest! {
             #[test]
             fn gives_the_same_shape(items in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0..4_usize), 0..20), from in 0..4_usize) {
                 let arena = Arena::new();
-                let mut whole = Shape::new();
-                let mut parts = vec![Shape::new(); 4];
+                let mut whole = Shape::new::<&str>(&[]);
+                let mut parts = vec![Shape::new::<&str>(&[]); 4];
                 for (recipe, worker) in &items {
                     let mut item = Item::new_in(&arena);
                     let mut recipe = recipe.iter();
@@ -570,7 +794,7 @@ mod tests {
                     parts[*worker].observe(&item);
                 }
                 // Two groupings and two orders.
-                let mut left = Shape::new();
+                let mut left = Shape::new::<&str>(&[]);
                 (0..4).for_each(|n| left.merge(&parts[(from + n) % 4]));
                 let mut right = parts[3].clone();
                 right.merge(&parts[1]);

@@ -117,7 +117,7 @@ impl Job {
         let partitions = KeyLog::partitions_for(self.items());
         let folder = self.work.keys();
         let mut log = KeyLog::create(&folder, partitions)?;
-        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|_| Shape::new()).collect();
+        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|dataset| Shape::new(&dataset.leading)).collect();
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
@@ -130,7 +130,7 @@ impl Job {
                     let mut key = Vec::new();
                     for outgoing in &parts.outgoing {
                         if want_shapes {
-                            let mut shape = Shape::new();
+                            let mut shape = Shape::new(&self.plan.targets.datasets[outgoing.dataset.index()].leading);
                             outgoing.rows.iter().for_each(|row| shape.observe(&row.item));
                             seen.push((outgoing.dataset, shape));
                         }

@@ -137,7 +137,7 @@ fn write_parquet(export: &Path, lake: &Path) {
     let targets = Arc::new(Targets { tables: Vec::new(), datasets: vec![dataset] });
     let sink = ParquetSink::new(lake.to_owned(), false, targets, Arc::new(|job: Box<dyn FnOnce() + Send>| job()));
     sink.prepare().unwrap();
-    let mut shape = Shape::new();
+    let mut shape = Shape::new::<&str>(&[]);
     decode(export, &mut |rows| rows.iter().for_each(|row| shape.observe(&row.item)));
     sink.set_shapes(&[shape]).unwrap();
     let (encoder, mut writer) = (sink.encoder(), sink.writer(1).unwrap());

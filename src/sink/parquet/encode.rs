@@ -1,14 +1,15 @@
-//! The half in the pool: the rows of a chunk become one record batch a dataset.
+//! The half in the pool: the rows of a chunk become batches of columns, as few a dataset as their width allows.
 //!
 //! Does not write and does not compress.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::error::ArrowError;
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
 use super::layout::{Layout, column};
+use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Row, Value};
 use crate::sink::{Encoder, Outgoing, Payload as AnyPayload};
@@ -19,11 +20,27 @@ pub struct Payload {
     pub(super) batches: Vec<Batch>,
 }
 
-/// The rows of one dataset.
+/// A batch has at most about so many rows times leaf columns, which is what it takes while it is built; but not fewer than [`ROWS`].
+const CELLS: usize = 256 * 1024;
+
+/// The fewest rows that are worth a batch of their own.
+const ROWS: usize = 64;
+
+/// With fewer leaf columns than this, nulls take too little to be packed.
+const WIDE: usize = 32;
+
+/// The rows of a batch at most.
+pub(super) fn rows_at_once(leaves: usize) -> usize {
+    (CELLS / leaves.max(1)).max(ROWS)
+}
+
+/// Rows of one dataset.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) dataset: DatasetId,
-    pub(super) columns: RecordBatch,
+    pub(super) rows: usize,
+    /// The columns that have a value, by their place.
+    pub(super) columns: Vec<(usize, Packed)>,
     /// Bytes in memory. A function of the rows alone, since it decides where row groups end.
     pub(super) bytes: usize,
 }
@@ -49,9 +66,13 @@ impl Encoder for ParquetEncoder {
                 continue;
             }
             let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
-            let rows = parts().map(|part| part.rows.len()).sum();
-            if rows > 0 {
-                batches.push(encode(dataset, self.layouts.get(dataset)?, parts().flat_map(|part| &part.rows), rows)?);
+            let mut left: usize = parts().map(|part| part.rows.len()).sum();
+            let mut rows = parts().flat_map(|part| &part.rows);
+            while left > 0 {
+                let layout = self.layouts.get(dataset)?;
+                let count = left.min(rows_at_once(layout.leaves));
+                batches.push(encode(dataset, layout, rows.by_ref().take(count), count)?);
+                left -= count;
             }
         }
         Ok(AnyPayload::Parquet(Payload { batches }))
@@ -92,23 +113,24 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
                 .map_err(|misfit| does_not_fit(layout, layout.schema.field(place).name(), misfit, row))?;
         }
     }
-    let arrays: Vec<_> =
-        builders.into_iter().zip(layout.schema.fields()).map(|(builder, field)| finish(builder, field.data_type(), count)).collect();
-    let bytes = arrays.iter().map(Array::get_array_memory_size).sum();
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    let columns = RecordBatch::try_new_with_options(layout.schema.clone(), arrays, &options)
-        .map_err(|cause| Error::new(Kind::Bug, "columns do not fit their schema").with("dataset", &layout.dataset).caused_by(cause))?;
-    Ok(Batch { dataset, columns, bytes })
+    let mut columns = Vec::new();
+    for (place, builder) in builders.into_iter().enumerate() {
+        let Some(builder) = builder else { continue };
+        let packed = pack(builder, count, layout.leaves >= WIDE)
+            .map_err(|cause| Error::new(Kind::Bug, "a column cannot be packed").with("dataset", &layout.dataset).caused_by(cause))?;
+        columns.extend(packed.map(|packed| (place, packed)));
+    }
+    let bytes = columns.iter().map(|(_, column)| column.bytes()).sum();
+    Ok(Batch { dataset, rows: count, columns, bytes })
 }
 
-/// The array of a column. Batches wait in memory for their row group, so what the builders reserved in vain is given back.
-fn finish(builder: Option<Builder<'_>>, data_type: &arrow::datatypes::DataType, rows: usize) -> ArrayRef {
-    let Some(builder) = builder else { return new_null_array(data_type, rows) };
+/// The values of a column. They wait in memory for their row group, so what the builders reserved in vain is given back.
+fn pack(builder: Builder<'_>, rows: usize, wide: bool) -> std::result::Result<Option<Packed>, ArrowError> {
     let mut array = builder.finish(rows);
     if let Some(array) = Arc::get_mut(&mut array) {
         array.shrink_to_fit();
     }
-    array
+    if wide { Packed::of(array) } else { Ok(Some(Packed::Whole(array))) }
 }
 
 fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit, row: &Row<'_>) -> Error {

@@ -30,9 +30,9 @@ const ENTITY: &str = "dynamorph.entity";
 /// The column for the attributes that have none of their own.
 const REST: &str = "__rest";
 
-/// The most leaf columns of a dataset. Each costs buffers in every open row group, and engines refuse far wider tables; with more,
-/// the attributes that the fewest items have share the column [`REST`].
-const LEAVES: usize = 4096;
+/// The most leaf columns of a dataset. Each costs settings and statistics for every row group of a file, and engines refuse far wider
+/// tables; with more, the attributes that the fewest items have share the column [`REST`].
+const LEAVES: usize = 2048;
 
 /// A dictionary that outgrows this is given up: the values are then mostly different, and the effort is lost.
 const DICTIONARY_BYTES: usize = 256 * 1024;
@@ -55,6 +55,8 @@ pub(super) struct Layout {
     pub(super) dataset: String,
     pub(super) schema: SchemaRef,
     pub(super) forms: Vec<Form>,
+    /// The leaf columns in a file.
+    pub(super) leaves: usize,
     attributes: FxHashMap<Box<str>, Slots>,
     /// The column of the attributes that have none of their own, where there are such.
     pub(super) rest: Option<usize>,
@@ -88,6 +90,7 @@ impl Layout {
         Ok(Self {
             dataset: dataset.name.clone(),
             schema,
+            leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
             attributes: columns.attributes,
             rest: columns.rest,
@@ -144,7 +147,7 @@ impl Columns {
             }
         }
         // Items without any attribute must still be rows, so there is always a column.
-        if !homeless.is_empty() || columns.forms.is_empty() {
+        if shape.others() || !homeless.is_empty() || columns.forms.is_empty() {
             let form = Form::Json(JsonForm::Inside(Type::M));
             columns.rest = Some(columns.forms.len());
             columns.fields.push(form.field(&free(REST.to_owned(), &mut names)));

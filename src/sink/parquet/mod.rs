@@ -11,14 +11,16 @@
 //! | SS, NS, BS | list of text, of the number form of all members, of binary |
 //! | L, elements of one type, NULL aside | list of that type |
 //! | L of mixed types, or only ever empty | JSON text: 1 and "1" stay different |
-//! | M with at most 64 distinct keys | struct; a field of mixed types is JSON text |
+//! | M with at most 64 distinct keys, and not too many (4,096; in maps further in 512, 256, …) in all maps below | struct; a field of mixed types is JSON text |
 //! | M with more keys, values of one type, NULL aside | map from text to that type |
 //! | M with more keys, values of mixed types; M only ever empty | JSON text |
 //! | maps and lists more than 8 levels deep, or an attribute of more than 512 leaf columns | JSON text from there on |
 //! | NULL, or no such attribute | null; an attribute that is only ever NULL is a text column of nulls |
 //! | an attribute of several types | a column a type: the most frequent keeps the name, the others are `name__s`, `name__m` … |
 //! | a name that is taken already | `_` is appended until it is free |
-//! | more than 4,096 leaf columns | the attributes of the fewest items share the column `__rest`, JSON text |
+//! | more than 2,048 leaf columns | the attributes of the fewest items share the column `__rest`, JSON text |
+//! | more than some 8,000 names | those beyond the shortest are in `__rest`, keys and the type attribute never |
+//! | a name of more than 1,024 bytes | in `__rest` |
 //!
 //! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
 //! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
@@ -29,6 +31,7 @@ mod column;
 mod encode;
 mod form;
 mod layout;
+mod sparse;
 mod write;
 
 use std::path::PathBuf;

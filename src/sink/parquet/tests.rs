@@ -13,7 +13,7 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use super::*;
 use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Row, Value};
-use crate::sink::{Outgoing, WrittenFile};
+use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
 
 type Attributes<'a> = &'a [(&'a str, Value<'a>)];
 
@@ -45,7 +45,7 @@ fn at_once() -> Spawn {
 }
 
 fn shapes_of(datasets: usize, chunks: &Chunks<'_>) -> Vec<Shape> {
-    let mut shapes = vec![Shape::new(); datasets];
+    let mut shapes = vec![Shape::new::<&str>(&[]); datasets];
     for (dataset, items) in chunks.iter().flatten() {
         for item in items {
             shapes[*dataset as usize].observe(item);
@@ -269,6 +269,9 @@ fn what_is_too_deep_or_too_wide_is_json() {
     let inner: Vec<_> = names.iter().map(|name| (name.as_str(), N("1"))).collect();
     let outer: Vec<_> = names.iter().map(|name| (name.as_str(), M(&inner))).collect();
     assert!(written_as(&[&[("wide", M(&outer))]])[0].starts_with("wide: Utf8 json M = {\"f0\":{\"M\":{\"f0\":{\"N\":\"1\"}"));
+    // With even more keys below it, the keys of a map are data.
+    let outer: Vec<_> = names.iter().map(|name| (name.as_str(), M(arena.alloc_slice_copy(&[("m", M(&outer))])))).collect();
+    assert!(written_as(&[&[("wide", M(&outer))]])[0].starts_with("wide: {Utf8 -> {m: {Utf8 -> {f0: Int64 N, f1"));
 }
 
 #[test]
@@ -281,12 +284,62 @@ fn two_thousand_attributes_are_two_thousand_columns_and_above_the_limit_the_rare
     assert_eq!(columns[150], "a0150: Utf8 S = - | x | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | - | -");
 
     let all: Vec<_> = names.iter().map(|name| (name.as_str(), N("1"))).collect();
-    let columns = written_as(&[&all, &all[904..], &all[904..], &[("a0000", N("2")), ("a0001", Null)]]);
-    assert_eq!(columns.len(), 4097);
-    assert_eq!(columns[0], "a0904: Int64 N = 1 | 1 | 1 | -");
+    let columns = written_as(&[&all, &all[2952..], &all[2952..], &[("a0000", N("2")), ("a0001", Null)]]);
+    assert_eq!(columns.len(), 2049);
+    assert_eq!(columns[0], "a2952: Int64 N = 1 | 1 | 1 | -");
     let rest = columns.last().unwrap();
     assert!(rest.starts_with(r#"__rest: Utf8 json M = {"a0000":{"N":"1"},"a0001":"#), "{}", &rest[..100]);
     assert!(rest.ends_with(r#" | - | - | {"a0000":{"N":"2"},"a0001":{"NULL":true}}"#), "{}", &rest[rest.len() - 100..]);
+}
+
+#[test]
+fn names_that_are_too_many_or_too_long_share_a_column_and_keys_never_do() {
+    let names: Vec<String> = (0..10_000).map(|n| format!("a{n:05}")).collect();
+    let key = "the-name-of-a-key-that-is-longer-than-all-the-others";
+    let long = "x".repeat(1025);
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("Doc", &[key])]);
+    let mut shape = Shape::new(&[key]);
+    let items: Vec<Item<'_>> = names.iter().map(|name| item(&arena, arena.alloc([(name.as_str(), N("1")), (key, S("k"))]))).collect();
+    let last = item(&arena, arena.alloc([(long.as_str(), N("1")), ("a", Null), (key, S("k"))]));
+    items.iter().chain([&last]).for_each(|item| shape.observe(item));
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets, at_once());
+    sink.prepare().unwrap();
+    sink.set_shapes(&[shape]).unwrap();
+    let mut writer = sink.writer(1).unwrap();
+    for items in [items, vec![last]] {
+        writer.write(sink.encoder().encode(&outgoing(&[(0, items)])).unwrap(), &mut Vec::new()).unwrap();
+    }
+    let written = writer.finish(&mut Vec::new()).unwrap();
+    sink.commit(std::slice::from_ref(&written)).unwrap();
+
+    let (mut rows, mut values) = (0, 0);
+    for batch in read(&dir.path().join("Doc/part-u00001-0000.parquet")) {
+        assert_eq!((batch.num_columns(), batch.schema().field(0).name().as_str(), batch.column(0).null_count()), (2049, key, 0));
+        rows += batch.num_rows();
+        values += batch.columns()[1..].iter().map(|column| column.len() - column.null_count()).sum::<usize>();
+        let rest = batch.column_by_name("__rest").unwrap().as_any().downcast_ref::<arrow::array::StringArray>().unwrap();
+        if rows == 10_001 {
+            assert_eq!(rest.value(batch.num_rows() - 1), format!(r#"{{"{long}":{{"N":"1"}}}}"#));
+            assert_eq!(rest.value(batch.num_rows() - 2), r#"{"a09999":{"N":"1"}}"#);
+        }
+    }
+    assert_eq!((rows, values), (10_001, 10_001));
+}
+
+#[test]
+fn rows_that_share_few_of_many_columns_wait_in_little_memory() {
+    let names: Vec<String> = (0..2000).map(|n| format!("a{n:04}")).collect();
+    let arena = Arena::new();
+    let rows: Vec<_> = (0..4000).map(|n| item(&arena, arena.alloc([(names[n % 2000].as_str(), N("1"))]))).collect();
+    let chunks = vec![vec![(0, rows)]];
+    let sink = ParquetSink::new("unused".into(), false, targets(&[("Doc", &[])]), at_once());
+    sink.set_shapes(&shapes_of(1, &chunks)).unwrap();
+    let AnyPayload::Parquet(payload) = sink.encoder().encode(&outgoing(&chunks[0])).unwrap() else { panic!("a payload of another sink") };
+    assert_eq!(payload.batches.iter().map(|batch| batch.rows).sum::<usize>(), 4000);
+    let bytes: usize = payload.batches.iter().map(|batch| batch.bytes).sum();
+    assert!(bytes < 4000 * 2000, "{bytes}");
 }
 
 #[test]
@@ -449,7 +502,7 @@ fn an_item_that_was_not_observed_is_a_bug_that_names_dataset_and_attribute_but_n
 
     let seen: Attributes<'_> = &[("n", N("1")), ("m", M(&[("k", S("x"))]))];
     sink.set_shapes(&shapes_of(2, &vec![vec![(0, vec![item(&arena, seen)])]])).unwrap();
-    assert_eq!(sink.set_shapes(&[Shape::new(), Shape::new()]).unwrap_err().kind(), Kind::Bug);
+    assert_eq!(sink.set_shapes(&[Shape::new::<&str>(&[]), Shape::new::<&str>(&[])]).unwrap_err().kind(), Kind::Bug);
     for (attributes, attribute) in [
         (&[("n", N("1.5"))] as Attributes<'_>, "n"),
         (&[("n", S("secret"))], "n"),
@@ -504,9 +557,9 @@ fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
         })
         .collect();
     let schema = |parts: Vec<Vec<usize>>| {
-        let mut whole = Shape::new();
+        let mut whole = Shape::new::<&str>(&[]);
         for part in parts {
-            let mut shape = Shape::new();
+            let mut shape = Shape::new::<&str>(&[]);
             for at in part {
                 shape.observe(&all[at]);
             }

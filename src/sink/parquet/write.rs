@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::new_null_array;
 use arrow::datatypes::FieldRef;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::Layouts;
-use super::encode::Batch;
+use super::encode::{Batch, rows_at_once};
+use super::form::Form;
 use super::layout::Layout;
+use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
 use crate::sink::{LateReject, Payload as AnyPayload, Spawn, Writer, Written, WrittenFile};
@@ -60,9 +62,12 @@ pub(super) struct ParquetWriter {
     written: Written,
 }
 
+/// A file ends with the row group that brings it to so many column chunks: until then it holds some 500 bytes of metadata for each.
+const COLUMN_CHUNKS: usize = 32 * 1024;
+
 #[derive(Default)]
 struct Dataset {
-    batches: Vec<RecordBatch>,
+    batches: Vec<Batch>,
     bytes: usize,
     file: Option<OpenFile>,
     /// Files begun so far.
@@ -85,8 +90,23 @@ struct RowGroup {
 
 type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetError>;
 
-/// One column of a row group: its batches and the writers of its leaves.
-type Column = (FieldRef, Vec<ArrayRef>, Vec<ArrowColumnWriter>);
+/// One column of a row group.
+struct Column {
+    field: FieldRef,
+    pieces: Vec<Piece>,
+    /// Of its leaves.
+    writers: Vec<ArrowColumnWriter>,
+    /// Rows of the pieces.
+    rows: usize,
+    bytes: usize,
+}
+
+/// Rows of a column.
+struct Piece {
+    rows: usize,
+    /// `None`: nothing but nulls.
+    values: Option<Packed>,
+}
 
 impl ParquetWriter {
     pub(super) fn new(staging: Staging, unit: u32, layouts: Arc<Layouts>, limits: Limits, spawn: Spawn) -> Self {
@@ -109,9 +129,10 @@ impl ParquetWriter {
         self.buffered
     }
 
-    fn add(&mut self, Batch { dataset, columns, bytes }: Batch) -> Result<()> {
+    fn add(&mut self, batch: Batch) -> Result<()> {
+        let Batch { dataset, bytes, .. } = batch;
         let waiting = self.datasets.entry(dataset).or_default();
-        waiting.batches.push(columns);
+        waiting.batches.push(batch);
         waiting.bytes += bytes;
         self.buffered += bytes;
         if waiting.bytes >= self.limits.row_group {
@@ -137,9 +158,8 @@ impl ParquetWriter {
             self.append_oldest()?;
         }
         let layout = self.layouts.get(dataset)?;
-        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let jobs = share_out(columns_of(layout, &batches)?, self.limits.job);
-        drop(batches);
+        let rows = batches.iter().map(|batch| batch.rows as u64).sum();
+        let jobs = share_out(columns_of(layout, batches)?, self.limits.job);
         let (sender, finished) = channel();
         self.in_flight.push_back(RowGroup { dataset, rows, jobs: jobs.len(), finished });
         for (at, job) in jobs.into_iter().enumerate() {
@@ -181,7 +201,7 @@ impl ParquetWriter {
         append().map_err(|cause| cannot_write(layout, cause))?;
         file.items += rows;
         *self.written.items.entry(dataset.0).or_default() += rows;
-        if file.writer.bytes_written() >= self.limits.file {
+        if file.writer.bytes_written() >= self.limits.file || file.writer.flushed_row_groups().len() * layout.leaves >= COLUMN_CHUNKS {
             self.close(dataset)?;
         }
         Ok(())
@@ -220,14 +240,66 @@ impl Writer for ParquetWriter {
 }
 
 /// The columns of a row group with fresh writers for their leaves.
-fn columns_of(layout: &Layout, batches: &[RecordBatch]) -> Result<Vec<Column>> {
+fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
     // The number of the row group matters for encryption only, which is not used.
     let mut writers = layout.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
-    let columns = layout.schema.fields().iter().zip(&layout.forms).enumerate().map(|(at, (field, form))| {
-        let arrays = batches.iter().map(|batch| batch.column(at).clone()).collect();
-        (field.clone(), arrays, writers.by_ref().take(form.leaves()).collect())
-    });
-    Ok(columns.collect())
+    let column = |(field, form): (&FieldRef, &Form)| {
+        let writers = writers.by_ref().take(form.leaves()).collect();
+        Column { field: field.clone(), pieces: Vec::new(), writers, rows: 0, bytes: 0 }
+    };
+    let mut columns: Vec<_> = layout.schema.fields().iter().zip(&layout.forms).map(column).collect();
+    let mut rows = 0;
+    for batch in batches {
+        for (place, packed) in batch.columns {
+            let column = &mut columns[place];
+            column.fill(rows);
+            column.rows += batch.rows;
+            column.bytes += packed.bytes();
+            column.pieces.push(Piece { rows: batch.rows, values: Some(packed) });
+        }
+        rows += batch.rows;
+    }
+    for column in &mut columns {
+        column.fill(rows);
+    }
+    Ok(columns)
+}
+
+impl Column {
+    /// Fills up to `rows` with nulls.
+    fn fill(&mut self, rows: usize) {
+        if rows > self.rows {
+            self.pieces.push(Piece { rows: rows - self.rows, values: None });
+            self.rows = rows;
+        }
+    }
+
+    fn encode(self) -> Encoded {
+        let Column { field, pieces, mut writers, .. } = self;
+        let nulls_at_once = rows_at_once(writers.len());
+        let mut write = |array| {
+            for (leaf, writer) in compute_leaves(&field, &array)?.iter().zip(&mut writers) {
+                writer.write(leaf)?;
+            }
+            Ok::<_, ParquetError>(())
+        };
+        let mut nulls = new_null_array(field.data_type(), 0);
+        for Piece { mut rows, values } in pieces {
+            if let Some(values) = values {
+                write(values.unpack(rows)?)?;
+                continue;
+            }
+            while rows > 0 {
+                let some = rows.min(nulls_at_once);
+                if nulls.len() < some {
+                    nulls = new_null_array(field.data_type(), some);
+                }
+                write(nulls.slice(0, some))?;
+                rows -= some;
+            }
+        }
+        writers.into_iter().map(ArrowColumnWriter::close).collect()
+    }
 }
 
 /// Neighbouring columns, together about `bytes` in memory, for each job. The result in the file does not depend on this.
@@ -239,7 +311,8 @@ fn share_out(columns: Vec<Column>, bytes: usize) -> Vec<Vec<Column>> {
             jobs.push(Vec::new());
             filled = 0;
         }
-        filled += column.1.iter().map(Array::get_array_memory_size).sum::<usize>();
+        // Nulls take no memory while they wait, but some time.
+        filled += column.bytes + column.rows * column.writers.len() / 4;
         jobs.last_mut().expect("the first column opens the first job").push(column);
     }
     jobs
@@ -248,15 +321,8 @@ fn share_out(columns: Vec<Column>, bytes: usize) -> Vec<Vec<Column>> {
 /// Encodes and compresses columns; runs in the pool.
 fn encode(columns: Vec<Column>) -> Encoded {
     let mut chunks = Vec::new();
-    for (field, arrays, mut writers) in columns {
-        for array in arrays {
-            for (leaf, writer) in compute_leaves(&field, &array)?.iter().zip(&mut writers) {
-                writer.write(leaf)?;
-            }
-        }
-        for writer in writers {
-            chunks.push(writer.close()?);
-        }
+    for column in columns {
+        chunks.append(&mut column.encode()?);
     }
     Ok(chunks)
 }
