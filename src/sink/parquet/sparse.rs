@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn what_is_unpacked_is_what_was_packed() {
-        let few = |value: i64| -> ArrayRef { Arc::new(Int64Array::from_iter((0..100).map(|row| (row % 30 == 7).then_some(value + row)))) };
+        let few = |value: i64| -> ArrayRef { Arc::new((0..100).map(|row| (row % 30 == 7).then_some(value + row)).collect::<Int64Array>()) };
         let fields = Fields::from(vec![Field::new("a", DataType::Int64, true), Field::new("b", DataType::Utf8, true)]);
         let inner: ArrayRef = Arc::new(StructArray::new(fields.clone(), vec![few(1), new_null_array(&DataType::Utf8, 100)], None));
-        let present = NullBuffer::from_iter((0..100).map(|row| row < 40));
+        let present = (0..100).map(|row| row < 40).collect::<NullBuffer>();
         let mostly_null: ArrayRef =
             Arc::new(StructArray::new(fields, vec![few(5), Arc::new(StringArray::from(vec!["x"; 100]))], Some(present)));
         let list: ArrayRef =
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_few_values_take_little() {
-        let sparse: ArrayRef = Arc::new(Int64Array::from_iter((0..1_000_000).map(|row| (row == 77).then_some(1))));
+        let sparse: ArrayRef = Arc::new((0..1_000_000).map(|row| (row == 77).then_some(1)).collect::<Int64Array>());
         assert!(Packed::of(sparse).unwrap().unwrap().bytes() < 2000);
     }
 }
