@@ -507,6 +507,7 @@ fn sync_file_system(folder: &Path) -> Result<bool> {
 }
 
 #[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "the call can fail where there is one")]
 fn sync_file_system(_folder: &Path) -> Result<bool> {
     Ok(false)
 }
