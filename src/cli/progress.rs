@@ -4,10 +4,16 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use dynamorph::event::{Event, Observer, Pass};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// How often a plain line is written.
 const EVERY: Duration = Duration::from_secs(10);
+
+/// Items a second, in whole numbers.
+fn rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // Nobody is left to be told when the bar cannot be drawn.
+    let _ = out.write_fmt(format_args!("{:.0} items/s", state.per_sec()));
+}
 
 /// Draws the events of a run.
 pub(crate) struct Progress {
@@ -33,11 +39,11 @@ impl Progress {
             return;
         }
         let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{prefix:>8} [{bar:30}] {human_pos}/{human_len} items  {per_sec}  {eta} left"),
-            None => (ProgressBar::new_spinner(), "{prefix:>8} {spinner} {human_pos} items  {per_sec}"),
+            Some(total) => (ProgressBar::new(total), "{prefix:>8} [{bar:30}] {human_pos}/{human_len} items  {rate}  {eta} left"),
+            None => (ProgressBar::new_spinner(), "{prefix:>8} {spinner} {human_pos} items  {rate}"),
         };
         // The templates are constants; a mistake in one shows the plain bar.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ").with_key("rate", rate);
         self.bar = Some(bar.with_style(style).with_prefix(name));
     }
 

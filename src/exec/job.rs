@@ -97,10 +97,14 @@ impl Job {
         self.commit(started)
     }
 
-    /// Items to read, where every manifest says so.
+    /// Items in all exports, where every manifest says so.
+    fn manifest_items(&self) -> Option<u64> {
+        self.exports.iter().try_fold(0_u64, |all, export| all.checked_add(export.items?))
+    }
+
+    /// Items to read.
     fn items(&self) -> Option<u64> {
-        let all = self.exports.iter().try_fold(0_u64, |all, export| all.checked_add(export.items?))?;
-        Some(self.options.limit.map_or(all, |limit| limit.min(all)))
+        self.manifest_items().map(|all| self.options.limit.map_or(all, |limit| limit.min(all)))
     }
 
     fn window(&self) -> usize {
@@ -324,7 +328,7 @@ impl Job {
             ledger.add(&report.ledger);
         }
         ledger.check(|at| self.plan.entities.get(at).map_or("unclassified items".to_owned(), |entity| entity.name.clone()))?;
-        let manifest = self.items();
+        let manifest = self.manifest_items();
         if self.options.limit.is_none() && manifest.is_some_and(|items| items != ledger.records()) {
             return Err(wrong_sum("the export").with("manifest", manifest.unwrap_or_default()).with("lines read", ledger.records()));
         }
