@@ -43,7 +43,10 @@ impl Progress {
             None => (ProgressBar::new_spinner(), "{prefix:>8} {spinner} {human_pos} items  {rate}"),
         };
         // The templates are constants; a mistake in one shows the plain bar.
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ").with_key("rate", rate);
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ")
+            .with_key("rate", rate);
         self.bar = Some(bar.with_style(style).with_prefix(name));
     }
 

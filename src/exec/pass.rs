@@ -21,6 +21,8 @@ const OPEN_FILES: usize = 4;
 /// `import:` takes 4 % more processor time, likely since a chunk and its arena leave the second-level cache, and half as much memory
 /// again; with 256 KiB its files are 1 % larger, since each chunk is compressed by itself. `parquet:` is indifferent.
 pub(crate) const CHUNK_BYTES: usize = 512 << 10;
+/// Bytes of chunks in the pool or waiting to be taken; only lines of many megabytes come near it, and one chunk always passes.
+const IN_FLIGHT: usize = 64 << 20;
 /// Chunks that a reader may be ahead of the feeder.
 const READ_AHEAD: usize = 2;
 
@@ -60,7 +62,7 @@ pub(crate) fn walk<T: Send>(
                 received
             };
             let mut open: VecDeque<Receiver<Result<Chunk>>> = waiting.by_ref().take(OPEN_FILES).map(start).collect();
-            let mut running: VecDeque<Receiver<T>> = VecDeque::new();
+            let mut running: VecDeque<(Receiver<T>, usize)> = VecDeque::new();
             let mut left = limit;
             while let Some(file) = open.pop_front() {
                 let Ok(chunk) = file.recv() else {
@@ -72,9 +74,13 @@ pub(crate) fn walk<T: Send>(
                 if let Some(left) = &mut left {
                     *left -= cut(&mut chunk, *left);
                 }
+                let bytes = chunk.bytes.len();
+                while !running.is_empty() && running.iter().map(|(_, bytes)| bytes).sum::<usize>() + bytes > IN_FLIGHT {
+                    take_oldest(&mut running, &mut take)?;
+                }
                 let (result, slot) = bounded(1);
                 scope.spawn_fifo(move |_| drop(result.send(work(&chunk))));
-                running.push_back(slot);
+                running.push_back((slot, bytes));
                 if running.len() >= window {
                     take_oldest(&mut running, &mut take)?;
                 }
@@ -90,8 +96,8 @@ pub(crate) fn walk<T: Send>(
     })
 }
 
-fn take_oldest<T>(running: &mut VecDeque<Receiver<T>>, take: &mut impl FnMut(T) -> Result<()>) -> Result<()> {
-    let Some(slot) = running.pop_front() else { return Ok(()) };
+fn take_oldest<T>(running: &mut VecDeque<(Receiver<T>, usize)>, take: &mut impl FnMut(T) -> Result<()>) -> Result<()> {
+    let Some((slot, _)) = running.pop_front() else { return Ok(()) };
     // The slot closes without a result only when the worker panicked; the scope then raises that panic.
     let result = slot.recv().map_err(|_| Error::new(Kind::Bug, "a worker ended without a result"))?;
     take(result)
