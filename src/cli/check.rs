@@ -22,11 +22,15 @@ pub(crate) fn check(args: &Args, command: &Check) -> Result<u8, Failure> {
             }
             let counted = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
             print(&format!(
-                "{}: fine; {}, {}, {} pass\n",
+                "{}: fine; {}, {}, {}\n",
                 command.pipeline.display(),
                 counted(entities, "entity", "entities"),
                 counted(tables, "table", "tables"),
-                counted(examples, "example", "examples"),
+                if examples == 0 {
+                    "but no example shows what it does".to_owned()
+                } else {
+                    counted(examples, "example passes", "examples pass")
+                },
             ))?;
         }
     }

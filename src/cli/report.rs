@@ -43,8 +43,8 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         .iter()
         .map(|sink| {
             let items: u64 = sink.items.values().sum();
-            let files = if sink.files == 0 { String::new() } else { format!("{} files", thousands(sink.files as u64)) };
-            [sink.sink.clone(), format!("{} items", thousands(items)), files, format!("{} bytes", thousands(sink.bytes))]
+            let files = if sink.files == 0 { String::new() } else { counted(sink.files as u64, "file") };
+            [sink.sink.clone(), counted(items, "item"), files, format!("{} bytes", thousands(sink.bytes))]
         })
         .collect();
     out.push_str(&aligned(&sinks));
@@ -53,6 +53,9 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         let _ = writeln!(out, "\n{}", changes.join("\n"));
     }
     out.push_str(&ledger(summary));
+    if let Some(limit) = summary.limit {
+        let _ = writeln!(out, "only the first {} items were read (--limit); this is no whole run", thousands(limit));
+    }
     if summary.rejects.count > 0 {
         let rejects = if summary.rejects.count == 1 { "reject" } else { "rejects" };
         let _ = writeln!(out, "\n{} {rejects}:", thousands(summary.rejects.count));
@@ -61,12 +64,19 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         for file in &summary.rejects.files {
             let _ = writeln!(out, "  in {}", file.display());
         }
-        out.push_str("mend the pipeline, then run the rejects alone into new folders: --from takes their file\n");
+        if summary.rejects.by_rule.keys().any(|rule| !rule.starts_with("decode/")) {
+            out.push_str("mend the pipeline, then run the rejects alone into new folders: --from takes their file\n");
+        }
     }
     if verbose {
         let _ = writeln!(out, "report: {}", work.join("report.json").display());
     }
     out
+}
+
+/// `1 file`, `2 files`.
+fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// The sums, which were checked before anything was published.

@@ -36,17 +36,23 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
 }
 
-/// `.dynamorph/PIPELINE`, or `.dynamorph/PIPELINE.replay` when that folder's rejects are what is read, and so on.
+/// `.dynamorph/PIPELINE`; where rejects of that folder are what is read, `.dynamorph/PIPELINE.replay`, and so on.
 fn default_work(pipeline: &Path, inputs: &[Input]) -> PathBuf {
     let mut work = Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref()));
     let lies_in = |folder: &Path| {
         let Ok(folder) = folder.canonicalize() else { return false };
         inputs.iter().flat_map(|input| &input.paths).any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
     };
-    while lies_in(&work) {
+    let mut chosen = work.clone();
+    // Rejects of a replay go one folder further, not back to the first.
+    while work.exists() {
+        let read = lies_in(&work);
         work.as_mut_os_string().push(".replay");
+        if read {
+            chosen.clone_from(&work);
+        }
     }
-    work
+    chosen
 }
 
 /// One worker for each core unless told otherwise.

@@ -88,6 +88,11 @@ impl Job {
                 observer.event(Event::Warning(message.to_owned()));
             }
         }
+        for source in self.plan.sources.iter().zip(&self.exports).filter(|(_, export)| export.files.is_empty()).map(|(source, _)| source) {
+            if let Some(name) = &source.name {
+                observer.event(Event::Warning(format!("nothing is read for source `{name}`")));
+            }
+        }
         let collisions = Arc::new(self.survey(observer)?);
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
         for unit in &self.units {
@@ -342,7 +347,7 @@ impl Job {
             sink.commit(of_sink)?;
         }
         let rejects = rejects::publish(&self.work.unfinished(), &self.work.rejects())?;
-        let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, &written, rejects, started.elapsed());
+        let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, self.options.limit, &written, rejects, started.elapsed());
         let report =
             serde_json::to_vec_pretty(&summary).map_err(|error| Error::new(Kind::Bug, "cannot write the report").caused_by(error))?;
         crate::store::write_atomically(&self.work.path().join("report.json"), &report)?;

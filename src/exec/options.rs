@@ -208,7 +208,7 @@ fn check_folders(options: &Options) -> Result<()> {
 /// What a run empties must not be what it reads: rejects that are run again are the only copy of their reasons.
 pub(super) fn check_inputs(inputs: &[Input], work: &Path) -> Result<()> {
     let own: Vec<_> = OF_A_RUN.iter().map(|name| resolved(work).join(name)).collect();
-    match inputs.iter().flat_map(|input| &input.paths).find(|path| own.iter().any(|own| resolved(path).starts_with(own))) {
+    match inputs.iter().flat_map(|input| &input.paths).find(|path| path.exists() && own.iter().any(|own| resolved(path).starts_with(own))) {
         None => Ok(()),
         Some(path) => Err(Error::new(Kind::Usage, "the input lies in the work folder, which the run empties at its start")
             .with("found", format_args!("--from {} and --work {}", path.display(), work.display()))
@@ -234,35 +234,39 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 pub(super) fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>, Vec<RunFile>)> {
-    let known = || plan.sources.iter().filter_map(|source| source.name.as_deref()).collect::<Vec<_>>().join(", ");
-    let mut exports = Vec::new();
-    let mut files = Vec::new();
-    for (id, source) in (0..).map(SourceId).zip(&plan.sources) {
-        let paths: Vec<_> = inputs.iter().filter(|input| input.source == source.name).flat_map(|input| input.paths.clone()).collect();
-        if paths.is_empty() {
-            let message = match &source.name {
-                Some(name) => format!("no export is named for source `{name}`"),
-                None => "no export is named".to_owned(),
-            };
-            let hint = source.name.as_ref().map_or("add --from EXPORT".to_owned(), |name| format!("add --from {name}=EXPORT"));
-            return Err(Error::new(Kind::Usage, message).with("hint", hint));
-        }
-        let export = manifest::open_all(&paths)?;
-        files.extend(export.files.iter().map(|file| RunFile::new(id, file.clone())));
-        exports.push(export);
-    }
     for input in inputs {
         if !plan.sources.iter().any(|source| source.name == input.source) {
             let message = match &input.source {
                 Some(name) => format!("--from names source `{name}`, which the pipeline does not have"),
                 None => "the pipeline has several sources, and --from does not say which".to_owned(),
             };
+            let known = plan.sources.iter().filter_map(|source| source.name.as_deref()).collect::<Vec<_>>().join(", ");
             return Err(Error::new(Kind::Usage, message)
-                .with("known", known())
+                .with("known", known)
                 .with("hint", "write --from NAME=EXPORT, or --from EXPORT for a plain [source]"));
         }
     }
-    Ok((exports, files))
+    let mut exports = Vec::new();
+    let mut files = Vec::new();
+    for (id, source) in (0..).map(SourceId).zip(&plan.sources) {
+        let paths: Vec<_> = inputs.iter().filter(|input| input.source == source.name).flat_map(|input| input.paths.clone()).collect();
+        let export = if paths.is_empty() { Export::default() } else { manifest::open_all(&paths)? };
+        files.extend(export.files.iter().map(|file| RunFile::new(id, file.clone())));
+        exports.push(export);
+    }
+    // Rejects of one source are run again alone; but where a whole export is read, a source that is not named was forgotten.
+    let whole = exports.iter().any(|export| export.summary.is_some());
+    let unnamed = plan.sources.iter().find(|source| !inputs.iter().any(|input| input.source == source.name));
+    match unnamed {
+        Some(source) if whole || inputs.is_empty() => {
+            let (of, hint) = match &source.name {
+                Some(name) => (format!(" for source `{name}`"), format!("add --from {name}=EXPORT")),
+                None => (String::new(), "add --from EXPORT".to_owned()),
+            };
+            Err(Error::new(Kind::Usage, format!("no export is named{of}")).with("hint", hint))
+        }
+        _ => Ok((exports, files)),
+    }
 }
 
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet uses the pool"))]

@@ -17,7 +17,6 @@ use serde_json::{Map, Value as Json, json};
 use crate::codec::ddb_json::write_string;
 use crate::error::{Error, Kind, Reject, Result, Stage};
 use crate::exec::units::RunFile;
-use crate::exec::work::absent_is_fine;
 use crate::model::{Arena, SourceId};
 use crate::plan::Plan;
 
@@ -78,11 +77,15 @@ impl RejectsFiles {
     }
 }
 
-/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`, and those of an earlier run go.
+/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`. Those of an earlier run move to
+/// `rejects.1`, `rejects.2` … beside it: they may be all that is left of an item's story, so only a person removes them.
 pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let publish = || {
         let mut published = Vec::new();
-        absent_is_fine(fs::remove_dir_all(folder))?;
+        if folder.exists() {
+            let earlier = (1..=u32::MAX).map(|number| folder.with_extension(number.to_string())).find(|path| !path.exists());
+            fs::rename(folder, earlier.expect("there are more numbers than folders"))?;
+        }
         let mut names: Vec<_> = fs::read_dir(unfinished)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
         names.sort();
         for name in names {

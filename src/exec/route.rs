@@ -131,14 +131,15 @@ impl<'p> Router<'p> {
     fn collide(&self, origin: Origin) -> Result<Fate, Reason> {
         let Some((other, table)) = self.collisions.of(origin) else { return Ok(Fate::Keep) };
         let table = &self.plan.targets.table(table).name;
+        let whose = if other == origin {
+            "another output of the same item".to_owned()
+        } else {
+            format!("{}:{}", self.files[other.file.index()].file.name, other.line)
+        };
         Err(Reason::new(
             Stage::Collision,
             "equal-keys",
-            format!(
-                "its key in table `{table}` equals that of {}:{}; neither was written, since one would replace the other",
-                self.files[other.file.index()].file.name,
-                other.line
-            ),
+            format!("its key in table `{table}` equals that of {whose}; neither was written, since one would replace the other"),
         ))
     }
 

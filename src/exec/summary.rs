@@ -20,6 +20,8 @@ pub struct Summary {
     pub exports: Vec<ExportSummary>,
     /// Items by the manifests; absent where files without a manifest were read.
     pub manifest_items: Option<u64>,
+    /// Only so many lines were to be read (`--limit`); the rest of the exports was not looked at.
+    pub limit: Option<u64>,
     /// Items and other lines read.
     pub read: u64,
     /// All entities together.
@@ -92,11 +94,13 @@ pub struct RejectsSummary {
 }
 
 impl Summary {
+    #[expect(clippy::too_many_arguments, reason = "each is one fact of the run, and only the commit makes a summary")]
     pub(crate) fn new(
         plan: &Plan,
         exports: &[Export],
         ledger: &Ledger,
         manifest_items: Option<u64>,
+        limit: Option<u64>,
         written: &[(String, Vec<Written>)],
         reject_files: Vec<PathBuf>,
         elapsed: Duration,
@@ -148,6 +152,7 @@ impl Summary {
             dynamorph: env!("CARGO_PKG_VERSION"),
             exports,
             manifest_items,
+            limit,
             read: ledger.records(),
             total: ledger.total(),
             entities,

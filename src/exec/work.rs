@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 
-/// Folders in the work folder that belong to one run; the next one empties them.
+/// Folders in the work folder that belong to one run; the next one empties them, but for the rejects, which it moves aside.
 pub(super) const OF_A_RUN: [&str; 4] = ["units", "rejects", "keys", "unfinished"];
 
 /// The file that says whose folder it is, and that a run locks.
@@ -62,8 +62,7 @@ impl WorkFolder {
         self.path.join("keys")
     }
 
-    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay until this run
-    /// publishes its own.
+    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay.
     pub(super) fn empty(&self) -> Result<()> {
         let empty = || {
             absent_is_fine(fs::remove_file(self.path.join("report.json")))?;
@@ -77,7 +76,7 @@ impl WorkFolder {
 }
 
 /// Removing what is not there is no error.
-pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,

@@ -81,18 +81,19 @@ impl Plan {
             writeln!(f, "  classified by {condition}")?;
         }
         for (at, output) in outputs.iter().enumerate() {
-            self.write_output(output, if at == 0 { "goes" } else { "also goes" }, f)?;
+            let otherwise = if outputs.len() == 1 { "dropped" } else { "not this way" };
+            self.write_output(output, if at == 0 { "goes" } else { "also goes" }, otherwise, f)?;
         }
         Ok(())
     }
 
-    fn write_output(&self, output: &Output, verb: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_output(&self, output: &Output, verb: &str, otherwise: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Output { dataset, when, steps, table, key, indexes, type_value } = output;
         let table = table.map(|table| self.targets.table(table));
         let place = table.map_or("Parquet only".to_owned(), |table| format!("table {}", table.name));
         writeln!(f, "  {verb} to {place}, as {}", self.targets.dataset(*dataset).name)?;
         if let Some(condition) = when {
-            writeln!(f, "    when {condition}, else dropped")?;
+            writeln!(f, "    when {condition}, else {otherwise}")?;
         }
         for (at, step) in steps.iter().enumerate() {
             writeln!(f, "    {}. {step}", at + 1)?;

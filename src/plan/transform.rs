@@ -170,7 +170,7 @@ impl Output {
         let arena = row.item.arena();
         let mut new = bumpalo::collections::Vec::new_in(arena);
         for (name, template) in &self.key {
-            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, error))?;
+            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row.captures, error))?;
             new.push((name.as_str(), key_value(text, kind_of(&table.key, name), name)?));
         }
         for (index, templates) in table.indexes.iter().zip(&self.indexes) {
@@ -180,7 +180,7 @@ impl Output {
                 match template.render(row.captures, &row.item) {
                     Ok(text) => parts.push((name.as_str(), key_value(text, kind_of(&index.key, name), name)?)),
                     Err(RenderError::Missing(_)) => break,
-                    Err(error) => return Err(key_reason(name, template, error)),
+                    Err(error) => return Err(key_reason(name, template, row.captures, error)),
                 }
             }
             if parts.len() == templates.len() {
@@ -261,13 +261,17 @@ fn key_value<'a>(text: &'a str, kind: KeyType, name: &str) -> Result<Value<'a>, 
     }
 }
 
-fn key_reason(name: &str, template: &Template, error: RenderError) -> Reason {
+fn key_reason(name: &str, template: &Template, captures: &[Option<&str>], error: RenderError) -> Reason {
     match error {
-        RenderError::Missing(part) => Reason::new(
-            Stage::Key,
-            "key-part-missing",
-            format!("`{name}` = \"{template}\" needs `{part}`, which the item has neither as a capture nor as an attribute"),
-        ),
+        RenderError::Missing(part) => {
+            let why = match captures {
+                [_, ..] if captures.iter().all(Option::is_none) => "; its key does not fit the entity's `match`, so nothing was captured",
+                _ => "",
+            };
+            let message =
+                format!("`{name}` = \"{template}\" needs `{part}`, which the item has neither as a capture nor as an attribute{why}");
+            Reason::new(Stage::Key, "key-part-missing", message)
+        }
         RenderError::Refused { rule, message } => Reason::new(Stage::Key, rule, format!("`{name}` = \"{template}\": {message}")),
     }
 }

@@ -30,7 +30,7 @@ const ION_ENDINGS: [&str; 2] = [".ion.gz", ".ion"];
 const NAMED: usize = 5;
 
 /// A full export in `DynamoDB` JSON, or data files that were named one by one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     /// The data files, in the order of the manifest or of the command line.
     pub files: Vec<DataFile>,

@@ -168,6 +168,7 @@ fn the_json_of_a_run_has_stable_fields_and_is_the_report() {
         "dynamorph",
         "entities",
         "exports",
+        "limit",
         "manifest_items",
         "read",
         "rejects",
@@ -390,5 +391,5 @@ fn the_pipeline_in_the_readme_is_fine() {
     let block = after.iter().find(|block| block.language == "toml").expect("the README shows a pipeline");
     let folder = Folder::new();
     let ran = dynamorph(&["check", &pipeline(&folder, &block.text)]).expect(0);
-    assert!(ran.stdout.ends_with(": fine; 2 entities, 2 tables, 1 example pass\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(": fine; 2 entities, 2 tables, 1 example passes\n"), "{}", ran.stdout);
 }

@@ -187,7 +187,8 @@ fn rejects_that_are_run_again_are_not_emptied_with_the_work_folder_they_lie_in()
     };
     again(&from, "one");
     again(".dynamorph/pipeline/rejects/unit-00001.jsonl", "two");
-    for work in ["pipeline", "pipeline.replay"] {
+    again(".dynamorph/pipeline.replay/rejects/unit-00001.jsonl", "three");
+    for work in ["pipeline", "pipeline.replay", "pipeline.replay.replay"] {
         assert!(folder.path().join(".dynamorph").join(work).join("rejects/unit-00001.jsonl").is_file());
     }
 }
@@ -224,10 +225,16 @@ key = { PK = "O#{name}" }
         assert_eq!(reject["Item"]["id"]["S"], id);
         assert_eq!(reject["Reject"]["source"], source);
     }
+    // One of them alone is run again; a whole export without the other would have been a slip.
+    let kept = folder.join("kept.jsonl");
+    fs::rename(folder.path().join("work/rejects/unit-00001-users.jsonl"), &kept).unwrap();
+    folder.run(&path, &[&format!("users={kept}")], &[folder.sink("import", "again")], &[]).expect(3);
+    let whole = folder.run(&path, &["users=sample_exports/docs"], &[folder.sink("import", "third")], &[]).expect(2);
+    assert!(whole.stderr.contains("no export is named for source `orders`"), "{}", whole.stderr);
 }
 
 #[test]
-fn the_rejects_of_an_earlier_run_stay_until_the_next_run_has_its_own() {
+fn the_rejects_of_an_earlier_run_are_moved_aside_and_never_removed() {
     let folder = Folder::new();
     let path = pipeline(&folder, DOCS);
     let from = data(&folder, "a.json", &["no item"]);
@@ -239,6 +246,7 @@ fn the_rejects_of_an_earlier_run_stay_until_the_next_run_has_its_own() {
     let good = data(&folder, "b.json", &[r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"}}}"#]);
     folder.run(&path, &[&good], &[folder.sink("import", "third")], &[]).expect(0);
     assert!(!folder.path().join("work/rejects").exists());
+    assert!(folder.path().join("work/rejects.1/unit-00001.jsonl").is_file());
 }
 
 #[test]
