@@ -75,3 +75,11 @@ fn a_number_of_39_digits_is_a_reject() {
 fn an_item_of_33_levels_is_a_reject() {
     costs_one_item("levels-33", "33");
 }
+
+#[test]
+fn two_items_that_get_one_key_are_both_rejects_and_name_each_other() {
+    let (folder, _) = broken("same-key", 3);
+    let rejects = std::fs::read_to_string(folder.path().join("work/rejects/unit-00001.jsonl")).expect("there is a rejects file");
+    assert_eq!(rejects.lines().count(), 2, "{rejects}");
+    golden("broken/same-key.rejects.jsonl", &rejects);
+}
