@@ -22,7 +22,7 @@ use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::{self, WorkFolder};
 use crate::limits;
-use crate::model::{EntityId, FileId, SourceId};
+use crate::model::{EntityId, FileId, Origin, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
 use crate::shape::Shape;
@@ -238,17 +238,22 @@ impl Job {
         walked?;
         let mut written = Vec::with_capacity(lanes.len());
         let mut rejects = refused.finish()?;
+        let mut refused_outputs: BTreeMap<(EntityId, Origin), u64> = BTreeMap::new();
         for lane in lanes.into_iter().flatten() {
             rejects += lane.rejects;
-            for (entity, (count, rules)) in lane.refused {
-                let counts = &mut ledger.entities[entity.index()];
-                counts.written -= count;
-                counts.rejected += count;
-                for (rule, count) in rules {
-                    *ledger.rules.entry(rule).or_default() += count;
-                }
+            for (rule, count) in lane.rules {
+                *ledger.rules.entry(rule).or_default() += count;
+            }
+            for (item, count) in lane.refused {
+                let known = refused_outputs.entry(item).or_default();
+                *known = count.max(*known);
             }
             written.push(lane.written);
+        }
+        for ((entity, _), count) in refused_outputs {
+            let counts = &mut ledger.entities[entity.index()];
+            counts.written -= count;
+            counts.rejected += count;
         }
         let files = unit.files.iter().map(|id| self.files[id.index()].file.name.clone()).collect();
         UnitReport { unit: unit.number, files, ledger, written, rejects }.save(self.work.path())
@@ -264,10 +269,10 @@ impl Job {
     ) -> Result<Option<Lane>> {
         let mut late = Vec::new();
         let mut refused = BTreeMap::new();
+        let mut rules = BTreeMap::new();
         let mut keep = |late: &mut Vec<LateReject>, rejects: &mut RejectsFiles| {
             for reject in &*late {
-                let (count, rules): &mut (u64, BTreeMap<String, u64>) = refused.entry(reject.entity).or_default();
-                *count += 1;
+                *refused.entry((reject.entity, reject.origin)).or_default() += 1;
                 *rules.entry(format!("{}/{}", reject.reason.stage.name(), reject.reason.rule)).or_default() += 1;
             }
             let kept: Vec<_> = late.drain(..).map(|reject| self.reject(reject)).collect();
@@ -282,7 +287,7 @@ impl Job {
         }
         let written = writer.finish(&mut late)?;
         keep(&mut late, &mut rejects)?;
-        Ok(Some(Lane { written, refused, rejects: rejects.finish()? }))
+        Ok(Some(Lane { written, refused, rules, rejects: rejects.finish()? }))
     }
 
     fn reject(&self, late: LateReject) -> Reject {
@@ -376,7 +381,9 @@ impl Job {
 /// What a lane gives at its end.
 struct Lane {
     written: Written,
-    /// Refused items by entity: how many, and how many by rule.
-    refused: BTreeMap<EntityId, (u64, BTreeMap<String, u64>)>,
+    /// How many outputs of an item were refused. Two sinks may refuse the same one, which is then one reject in the ledger.
+    refused: BTreeMap<(EntityId, Origin), u64>,
+    /// Refusals by `stage/rule`.
+    rules: BTreeMap<String, u64>,
     rejects: u64,
 }
