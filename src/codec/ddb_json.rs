@@ -1,4 +1,4 @@
-//! `DynamoDB` JSON: one `{"Item":{…}}` a line, in both directions.
+//! `DynamoDB` JSON: one `{"Item":{…}}` or change record a line, in both directions.
 //!
 //! Whether `DynamoDB` would take the item is not asked here; that is the business of [`limits`](crate::limits).
 
@@ -11,102 +11,191 @@ mod tests;
 pub use encode::{write_item, write_string, write_value};
 
 use crate::codec::ddb_json::cursor::{Cursor, Refused};
-use crate::error::Reason;
-use crate::model::{Arena, Item, Place};
+use crate::codec::record::{self, ChangeRecord, Decoded, Record};
+use crate::error::{Reason, Stage};
+use crate::model::{Arena, Item, Part, Place, Raw};
+
+/// What a line should be, for messages.
+const EXPECTED: &str = r#"`{"Item":{…}}`"#;
 
 /// Levels of values that the decoder follows; a value of an item is on level 1. `DynamoDB` allows 32, which
 /// [`limits`](crate::limits) checks exactly; this bound keeps the stack small whatever a line holds.
 pub const LEVELS: usize = 64;
 
-/// What one line held.
-#[derive(Debug)]
-pub struct Decoded<'a> {
-    /// The item.
-    pub item: Item<'a>,
-    /// The bytes of the item's object in the line, from `{` to `}`.
-    pub source: &'a [u8],
-}
-
-/// Decodes one line: `{"Item":{…}}`. A member `Reject`, which lines of a rejects file have, is passed over.
+/// Decodes one line: `{"Item":{…}}`, a change record, or what other tools write: `{"PutRequest":{"Item":{…}}}` and an item's bare object.
+/// A member `Reject`, which lines of a rejects file have, is passed over.
 ///
 /// In one pass. Names and texts borrow from the line; what holds escapes, binaries, lists and maps are in the arena.
 /// Numbers stay the text they are, and sets keep their order.
 ///
 /// # Errors
-/// Why the line is no item; stage `decode`. The message says the column in bytes, from 1, and the attribute.
+/// Why the line is no record; stage `decode`. The message says the column in bytes, from 1, and the attribute.
 pub fn decode_line<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Reason> {
     let result = match line.strip_prefix(r#"{"Item":"#) {
         Some(rest) if rest.starts_with('{') => usual(line, arena),
-        _ => members(&mut Cursor::new(line, 0, arena)),
+        _ => record(&mut Cursor::new(line, 0, arena)),
     };
     result.map_err(Refused::into_reason)
+}
+
+/// Decodes one line that holds an item.
+///
+/// # Errors
+/// As [`decode_line`], and where the line is a change record.
+pub fn decode_item<'a>(line: &'a str, arena: &'a Arena) -> Result<Item<'a>, Reason> {
+    match decode_line(line, arena)?.record {
+        Record::Item(item) => Ok(item),
+        Record::Change(_) => {
+            Err(Reason::new(Stage::Decode, "not-an-item", "a change record of an incremental export; expected an item".to_owned()))
+        }
+    }
 }
 
 /// A line that starts `{"Item":{`, as nearly all do.
 fn usual<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Refused> {
     let mut cursor = Cursor::new(line, r#"{"Item":"#.len(), arena);
-    let decoded = item(&mut cursor)?;
-    if cursor.rest() == b"}" {
-        return Ok(decoded);
+    let (item, source) = object(&mut cursor, "Item")?;
+    if cursor.rest() != b"}" {
+        if cursor.eat(b',') {
+            return members(&mut cursor, Parts { item: Some((item, source)), ..Parts::default() });
+        }
+        cursor.expect(b'}', &Place::Item, "`,` or `}` after the item")?;
+        cursor.end()?;
     }
-    if cursor.eat(b',') {
-        return members_after(&mut cursor, Some(decoded));
-    }
-    cursor.expect(b'}', &Place::Item, "`,` or `}` after the item")?;
-    cursor.end()?;
-    Ok(decoded)
+    Ok(Decoded { record: Record::Item(item), source })
 }
 
 /// Any other line, from its start.
-fn members<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
+fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
     if let Some((rule, message)) = cursor.foreign() {
         return Err(Refused::new(rule, message));
     }
-    cursor.expect(b'{', &Place::Item, r#"`{"Item":{…}}`"#)?;
+    let start = cursor.at();
+    cursor.expect(b'{', &Place::Item, EXPECTED)?;
     if cursor.eat(b'}') {
-        return Err(cursor.fail("not-an-item", &Place::Item, r#"an empty object; expected `{"Item":{…}}`"#));
+        return Err(cursor.fail("not-an-item", &Place::Item, &format!("an empty object; expected {EXPECTED}")));
     }
-    members_after(cursor, None)
+    match cursor.clone().name(&Place::Item)? {
+        "Item" | "Metadata" | "Keys" | "OldImage" | "NewImage" | "Reject" => members(cursor, Parts { start, ..Parts::default() }),
+        wrapper @ ("PutRequest" | "Record") => {
+            cursor.name(&Place::Item)?;
+            cursor.skip_blanks();
+            let inner = cursor.at();
+            cursor.expect(b'{', &Place::Item, &format!("an object under `{wrapper}`"))?;
+            let decoded = members(cursor, Parts { start: inner, wrapped: true, ..Parts::default() })?;
+            close(cursor)?;
+            Ok(decoded)
+        }
+        "DeleteRequest" => Err(cursor.fail("not-an-item", &Place::Item, "a `DeleteRequest`, which holds no item; only puts are read")),
+        _ => {
+            let mut whole = Cursor::new(cursor.line(), start, cursor.arena());
+            let (item, source) = object(&mut whole, "the line")?;
+            whole.end()?;
+            Ok(Decoded { record: Record::Item(item), source })
+        }
+    }
 }
 
-/// The members of the line's object, from a name on.
-fn members_after<'a>(cursor: &mut Cursor<'a>, mut known: Option<Decoded<'a>>) -> Result<Decoded<'a>, Refused> {
+/// The members of a line's object that were read so far.
+#[derive(Default)]
+struct Parts<'a> {
+    /// Where the object starts.
+    start: usize,
+    /// Another object is around it, so that the line goes on after it.
+    wrapped: bool,
+    item: Option<(Item<'a>, Raw<'a>)>,
+    keys: Option<Item<'a>>,
+    old: Option<Item<'a>>,
+    new: Option<Item<'a>>,
+    written_at: Option<u64>,
+}
+
+/// The members of a line's object, from a name on.
+fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<'a>, Refused> {
     loop {
         cursor.skip_blanks();
         let start = cursor.at();
         let name = cursor.name(&Place::Item)?;
-        match name {
-            "Item" if known.is_some() => {
-                return Err(cursor::refusal(start, "not-an-item", &Place::Item, "a second `Item` in the line"));
-            }
-            "Item" => known = Some(item(cursor)?),
-            "Reject" => cursor.skip()?,
-            "Keys" | "NewImage" | "OldImage" | "Metadata" | "Record" => {
-                let message = format!("`{name}`: a change record of an incremental export, which is not read yet; use a full export");
-                return Err(cursor::refusal(start, "not-an-item", &Place::Item, &message));
+        let twice = match name {
+            "Item" => parts.item.replace(object(cursor, name)?).is_some(),
+            "Keys" => parts.keys.replace(object(cursor, name)?.0).is_some(),
+            "OldImage" => parts.old.replace(object(cursor, name)?.0).is_some(),
+            "NewImage" => parts.new.replace(object(cursor, name)?.0).is_some(),
+            "Metadata" => parts.written_at.replace(written_at(cursor)?).is_some(),
+            "Reject" => {
+                cursor.skip()?;
+                false
             }
             other => {
-                let message = format!(r#"member `{}` beside or instead of `Item`; expected `{{"Item":{{…}}}}`"#, cursor::short(other));
+                let message = format!("member `{}` beside or instead of `Item`; expected {EXPECTED}", cursor::short(other));
                 return Err(cursor::refusal(start, "not-an-item", &Place::Item, &message));
             }
+        };
+        if twice {
+            return Err(cursor::refusal(start, "not-an-item", &Place::Item, &format!("a second `{name}` in the line")));
         }
         if !cursor.eat(b',') {
             break;
         }
     }
     cursor.expect(b'}', &Place::Item, "`,` or `}`")?;
-    cursor.end()?;
-    known.ok_or_else(|| cursor.fail("not-an-item", &Place::Item, "no `Item` in the line"))
+    let whole = Raw { part: Part::Change, ..Raw::json(cursor.since(parts.start)) };
+    if !parts.wrapped {
+        cursor.end()?;
+    }
+    let wrong = |message: &str| Err(cursor.fail("not-an-item", &Place::Item, message));
+    match parts {
+        Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
+            Ok(Decoded { record: Record::Item(item), source })
+        }
+        Parts { item: Some(_), .. } => wrong("an `Item` together with parts of a change record; expected one of the two"),
+        Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
+            Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
+        }
+        Parts { keys: None, old: None, new: None, written_at: None, .. } => wrong("no `Item` in the line"),
+        Parts { keys: None, .. } => wrong("a change record without `Keys`"),
+        Parts { written_at: None, .. } => wrong("a change record without `Metadata`; expected its WriteTimestampMicros"),
+    }
 }
 
-/// The item's object.
-fn item<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
+/// The end of the object around a record.
+fn close(cursor: &mut Cursor<'_>) -> Result<(), Refused> {
+    if cursor.eat(b',') {
+        if cursor.name(&Place::Item)? != "Reject" {
+            return Err(cursor.fail("not-an-item", &Place::Item, "another member beside the record"));
+        }
+        cursor.skip()?;
+    }
+    cursor.expect(b'}', &Place::Item, "`}` after the record")?;
+    cursor.end()
+}
+
+/// An object of attributes, which is the value of `name`.
+fn object<'a>(cursor: &mut Cursor<'a>, name: &str) -> Result<(Item<'a>, Raw<'a>), Refused> {
     cursor.skip_blanks();
     let start = cursor.at();
     if cursor.peek() != Some(b'{') {
-        let message = format!("{} under `Item`; expected an object of attributes", cursor.found());
+        let message = format!("{} under `{name}`; expected an object of attributes", cursor.found());
         return Err(cursor.fail("not-an-item", &Place::Item, &message));
     }
     let attributes = cursor.attributes(1, &Place::Item)?;
-    Ok(Decoded { item: Item::from_attributes(attributes), source: cursor.since(start) })
+    Ok((Item::from_attributes(attributes), Raw::json(cursor.since(start))))
+}
+
+/// The value of `Metadata`: `{"WriteTimestampMicros":{"N":"…"}}`. Other documentation has the number as text or as it is.
+fn written_at(cursor: &mut Cursor<'_>) -> Result<u64, Refused> {
+    cursor.expect(b'{', &Place::Item, "an object under `Metadata`")?;
+    let mut found = None;
+    while !cursor.eat(b'}') {
+        if cursor.name(&Place::Item)? == "WriteTimestampMicros" {
+            let at = cursor.at();
+            let micros = record::micros(cursor.number_text()?);
+            let wrong = || cursor::refusal(at, "not-an-item", &Place::Item, "WriteTimestampMicros is no number of microseconds");
+            found = Some(micros.ok_or_else(wrong)?);
+        } else {
+            cursor.skip()?;
+        }
+        cursor.eat(b',');
+    }
+    found.ok_or_else(|| cursor.fail("not-an-item", &Place::Item, "`Metadata` without WriteTimestampMicros"))
 }

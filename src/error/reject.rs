@@ -74,6 +74,6 @@ pub struct Reject {
     pub key: String,
     /// Why.
     pub reason: Reason,
-    /// The item's object as read, byte for byte; for a line that is no item, the whole line.
+    /// The item or change record as a line of `DynamoDB` JSON, as it was read; for a line that is neither, the line.
     pub source: Vec<u8>,
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::codec::ddb_json::{decode_line, write_item};
+use crate::codec::ddb_json::{decode_item, write_item};
 use crate::error::Span;
 use crate::exec::route::Router;
 use crate::exec::units::RunFile;
-use crate::model::{Arena, FileId, Item, Origin, TableId, Value};
+use crate::model::{Arena, FileId, Format, Item, Origin, TableId, Value};
 use crate::plan::{Example, Expected, Plan};
 use crate::proof::collisions::Collisions;
 use crate::source::Chunk;
@@ -45,7 +45,7 @@ fn run(plan: &Plan, example: &Example) -> Result<(), String> {
     let file = DataFile { path: "example".into(), name: example.name.clone(), items: None, md5: None, compressed_bytes: 0 };
     let files = [RunFile::new(example.source, file)];
     let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()));
-    let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, bytes: example.input.clone().into_bytes() };
+    let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, format: Format::Json, bytes: example.input.clone().into_bytes() };
     let arena = Arena::new();
     let mut parts = router.route(&chunk, &arena);
     let outcome = if let Some(fatal) = parts.fatal {
@@ -76,8 +76,8 @@ fn compare(plan: &Plan, expected: &Expected, outcome: &Outcome<'_>) -> Result<()
             }
             let mut wanted = Vec::new();
             for (table, line) in &lines {
-                let decoded = decode_line(line, &arena).map_err(|reason| format!("the expected item is no item: {reason}"))?;
-                wanted.push((*table, decoded.item));
+                let item = decode_item(line, &arena).map_err(|reason| format!("the expected item is no item: {reason}"))?;
+                wanted.push((*table, item));
             }
             let found = match outcome {
                 Outcome::Items(found) => found,

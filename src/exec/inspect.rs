@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rayon::ThreadPoolBuilder;
 
-use crate::codec::ddb_json::decode_line;
+use crate::codec::{self, Record};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::pass::walk;
@@ -51,11 +51,17 @@ pub fn inspect(paths: &[PathBuf], options: &Options, jobs: usize, limit: Option<
             for (origin, line) in lines(chunk, arena) {
                 items += 1;
                 let decoded = match line {
-                    Ok(text) => decode_line(text, arena).map_err(|reason| reason.message),
+                    Ok(text) => codec::decode_line(text, chunk.format, arena).map_err(|reason| reason.message),
                     Err(_) => Err("not UTF-8".to_owned()),
                 };
                 match decoded {
-                    Ok(decoded) => part.observe(&decoded.item, origin, line.map_or(0, str::len) as u64),
+                    Ok(decoded) => {
+                        let item = match decoded.record {
+                            Record::Item(item) => item,
+                            Record::Change(change) => change.into_image(),
+                        };
+                        part.observe(&item, origin, line.map_or(0, str::len) as u64);
+                    }
                     Err(message) => wrong.push((origin, message)),
                 }
             }

@@ -136,10 +136,8 @@ fn write_line(reject: &Reject, plan: &Plan, files: &[RunFile], out: &mut Vec<u8>
             out.extend_from_slice(STANDARD.encode(&reject.source).as_bytes());
             out.push(b'"');
         }
-        (_, Ok(_)) => {
-            out.extend_from_slice(b"{\"Item\":");
-            out.extend_from_slice(&reject.source);
-        }
+        // The members of the record, before the brace that closes it.
+        (_, Ok(_)) => out.extend_from_slice(&reject.source[..reject.source.len() - 1]),
     }
     let mut fields = Map::new();
     fields.insert("file".to_owned(), json!(files[reject.origin.file.index()].file.name));

@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::codec::ddb_json::decode_line;
+use crate::codec::{self, Decoded, Record, ddb_json};
 use crate::error::{Error, Kind, Reason, Reject, Stage};
 use crate::exec::ledger::Ledger;
 use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
-use crate::model::{Arena, Batch, EntityId, Fate, Item, Origin, Row, Value};
+use crate::model::{Arena, Batch, Change, EntityId, Fate, Item, Origin, Row, Value};
 use crate::plan::transform::Classifier;
 use crate::plan::{Entity, Plan, Source, Unclassified};
 use crate::proof::collisions::Collisions;
@@ -71,8 +71,8 @@ impl<'p> Router<'p> {
             records += 1;
             let decoded = line
                 .map_err(|bytes| (bytes, not_utf8(bytes)))
-                .and_then(|text| decode_line(text, arena).map_err(|reason| (text.as_bytes(), reason)));
-            let mut decoded = match decoded {
+                .and_then(|text| codec::decode_line(text, chunk.format, arena).map_err(|reason| (text.as_bytes(), reason)));
+            let Decoded { record, source: raw } = match decoded {
                 Ok(decoded) => decoded,
                 Err((line, reason)) => {
                     routed.ledger.unreadable += 1;
@@ -80,12 +80,19 @@ impl<'p> Router<'p> {
                     continue;
                 }
             };
+            let (mut item, change) = match record {
+                Record::Item(item) => (item, None),
+                Record::Change(record) => {
+                    let change = Change { op: record.op(), written_at: record.written_at };
+                    (record.into_image(), Some(change))
+                }
+            };
             if self.plan.drop_replication {
-                routed.ledger.replication_attributes += drop_replication(&mut decoded.item);
+                routed.ledger.replication_attributes += drop_replication(&mut item);
             }
-            let claim = self.classifier.claim(source, &decoded.item);
+            let claim = self.classifier.claim(source, &item);
             let captures = claim.map_or(&[][..], |claim| claim.captures);
-            let row = Row { origin, item: decoded.item, captures, source: decoded.source, size: 0 };
+            let row = Row { origin, item, captures, source: raw, change, size: 0 };
             match claim {
                 Some(claim) => {
                     routed.ledger.entities[claim.entity.index()].tell(&claim);
@@ -169,13 +176,8 @@ impl<'p> Router<'p> {
             Unclassified::Reject => {
                 counts.rejected += rows.len() as u64;
                 for row in rows {
-                    routed.reject(Reject {
-                        origin: row.origin,
-                        entity: None,
-                        key: key_text(source, row.source),
-                        reason: no_claim(source, &row.item),
-                        source: row.source.to_vec(),
-                    });
+                    let reason = no_claim(source, &row.item);
+                    routed.reject(refuse(source, None, &row, reason));
                 }
             }
             Unclassified::Keep { dataset, table } => {
@@ -188,13 +190,7 @@ impl<'p> Router<'p> {
                 counts.rejected += batch.refused.len() as u64;
                 counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
                 for (row, reason) in batch.refused {
-                    routed.reject(Reject {
-                        origin: row.origin,
-                        entity: None,
-                        key: key_text(source, row.source),
-                        reason,
-                        source: row.source.to_vec(),
-                    });
+                    routed.reject(refuse(source, None, &row, reason));
                 }
                 routed.leave(Outgoing { entity: id, dataset, table, rows: batch.rows });
             }
@@ -223,13 +219,7 @@ impl<'a> Routed<'a> {
                     }
                     told.push(row.origin);
                 }
-                self.reject(Reject {
-                    origin: row.origin,
-                    entity: Some(id),
-                    key: key_text(source, row.source),
-                    reason,
-                    source: row.source.to_vec(),
-                });
+                self.reject(refuse(source, Some(id), &row, reason));
             }
             if several {
                 batch.rows.retain(|row| refused.binary_search(&row.origin.line).is_err());
@@ -330,16 +320,25 @@ fn key_names(source: &Source) -> String {
     }
 }
 
-/// The source key for the rejects file: `PK=WS#acme, SK=META`. The item may have been changed since, so it is read again.
-pub(crate) fn key_text(source: &Source, object: &[u8]) -> String {
-    let Ok(object) = std::str::from_utf8(object) else { return String::new() };
-    let line = format!("{{\"Item\":{object}}}");
+/// The source key for the rejects file: `PK=WS#acme, SK=META`. The item may have been changed since, so it is read again from `line`.
+pub(crate) fn key_text(source: &Source, line: &[u8]) -> String {
+    let Ok(line) = std::str::from_utf8(line) else { return String::new() };
     let arena = Arena::new();
-    let Ok(decoded) = decode_line(&line, &arena) else { return String::new() };
-    let part = |name: &str| match decoded.item.get(name) {
+    let keys = match ddb_json::decode_line(line, &arena) {
+        Ok(Decoded { record: Record::Item(item), .. }) => item,
+        Ok(Decoded { record: Record::Change(change), .. }) => change.keys,
+        Err(_) => return String::new(),
+    };
+    let part = |name: &str| match keys.get(name) {
         Some(Value::S(text) | Value::N(text)) => Some(format!("{name}={text}")),
         Some(other) => Some(format!("{name}=({})", other.kind())),
         None => None,
     };
     [Some(&source.partition), source.sort.as_ref()].into_iter().flatten().filter_map(|name| part(name)).collect::<Vec<_>>().join(", ")
+}
+
+/// A row that cannot be carried.
+fn refuse(source: &Source, entity: Option<EntityId>, row: &Row<'_>, reason: Reason) -> Reject {
+    let line = codec::json_line(row.source);
+    Reject { origin: row.origin, entity, key: key_text(source, &line), reason, source: line }
 }

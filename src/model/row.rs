@@ -49,6 +49,73 @@ pub struct Origin {
     pub line: u64,
 }
 
+/// How a record is written in a data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `DynamoDB` JSON.
+    Json,
+}
+
+/// The text that a record was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// How it is written.
+    pub format: Format,
+    /// What it is.
+    pub part: Part,
+    /// The text, from `{` to `}`.
+    pub bytes: &'a [u8],
+}
+
+/// What part of a line a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The attributes of an item.
+    Item,
+    /// A change record with all its members.
+    Change,
+}
+
+impl<'a> Raw<'a> {
+    /// The attributes of an item in `DynamoDB` JSON.
+    #[must_use]
+    pub const fn json(bytes: &'a [u8]) -> Self {
+        Self { format: Format::Json, part: Part::Item, bytes }
+    }
+}
+
+/// What happened to an item within the window of an incremental export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// It is there now. It may have been there before, where the export has no old images.
+    Put,
+    /// It was there before and has changed.
+    Update,
+    /// It is gone.
+    Delete,
+}
+
+impl Op {
+    /// The name that users see.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Put => "put",
+            Op::Update => "update",
+            Op::Delete => "delete",
+        }
+    }
+}
+
+/// What a change record says besides its images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What happened.
+    pub op: Op,
+    /// When the last write happened, in microseconds since 1970.
+    pub written_at: u64,
+}
+
 /// One item with what is known about it.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
@@ -58,8 +125,10 @@ pub struct Row<'a> {
     pub item: Item<'a>,
     /// What the entity's key templates captured, by the slot that `bind` gave each name.
     pub captures: &'a [Option<&'a str>],
-    /// The bytes of the item's object in its line, as read; rejects hold them unchanged.
-    pub source: &'a [u8],
+    /// What it was read from; rejects hold it unchanged.
+    pub source: Raw<'a>,
+    /// What happened to it, where it comes from a change record.
+    pub change: Option<Change>,
     /// Size in bytes by `DynamoDB`'s arithmetic, known once the limits were checked; 0 before.
     pub size: u32,
 }

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::error::Diagnostics;
-use crate::model::{Arena, Batch, FileId, Item, Origin, Row};
+use crate::model::{Arena, Batch, FileId, Item, Origin, Raw, Row};
 use crate::ops::bind_steps;
 use crate::ops::literal::{Literal, write_object};
 
@@ -62,5 +62,5 @@ fn row<'a>(item: &[(String, Literal)], arena: &'a Arena, captures: &'a [Option<&
     let mut object = String::new();
     write_object(item, &mut object);
     let source: &'a str = arena.alloc_str(&object);
-    Row { origin: Origin { file: FileId(0), line: 1 }, item: built, captures, source: source.as_bytes(), size: 0 }
+    Row { origin: Origin { file: FileId(0), line: 1 }, item: built, captures, source: Raw::json(source.as_bytes()), change: None, size: 0 }
 }

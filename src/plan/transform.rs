@@ -279,8 +279,8 @@ fn key_reason(name: &str, template: &Template, captures: &[Option<&str>], error:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::ddb_json::{decode_line, write_item};
-    use crate::model::{Arena, FileId, Origin};
+    use crate::codec::ddb_json::{decode_item, write_item};
+    use crate::model::{Arena, FileId, Origin, Raw};
 
     const HEAD: &str = "version = 1\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"T\"\n";
 
@@ -292,13 +292,13 @@ mod tests {
         let classifier = Classifier::new(&plan);
         let line = format!("{{\"Item\":{object}}}");
         let arena = Arena::new();
-        let decoded = decode_line(&line, &arena).unwrap();
-        let Some(claim) = classifier.claim(&plan.sources[0], &decoded.item) else {
+        let item = decode_item(&line, &arena).unwrap();
+        let Some(claim) = classifier.claim(&plan.sources[0], &item) else {
             return (None, Err("unclassified".to_owned()), Changes::default());
         };
         let entity = &plan.entities[claim.entity.index()];
         let origin = Origin { file: FileId(0), line: 1 };
-        let row = Row { origin, item: decoded.item, captures: claim.captures, source: decoded.source, size: 0 };
+        let row = Row { origin, item, captures: claim.captures, source: Raw::json(b""), change: None, size: 0 };
         let mut batch = Batch { rows: vec![row], ..Batch::default() };
         let changes = entity.outputs[0].carry(&plan, &plan.sources[0], &mut batch);
         let result = match (batch.rows.pop(), batch.refused.pop()) {

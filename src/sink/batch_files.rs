@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use crate::codec;
 use crate::error::{Error, Kind, Reason, Result, Stage};
 use crate::model::{TableId, Targets};
 use crate::sink::put_requests::{self, BYTES, PUTS, Put, Puts, TAIL};
@@ -88,7 +89,8 @@ impl Encoder for Requests {
             let head = put_requests::head(self.folders.service_name(table)).len();
             let is_oversized = |at: &usize| head + puts.json(*at).len() + TAIL.len() > self.limit;
             let rows = || outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows);
-            let oversized = (0..puts.len()).zip(rows()).filter(|(at, _)| is_oversized(at)).map(|(at, row)| (at, row.source.to_vec()));
+            let oversized =
+                (0..puts.len()).zip(rows()).filter(|(at, _)| is_oversized(at)).map(|(at, row)| (at, codec::json_line(row.source)));
             TablePayload { table, oversized: oversized.collect(), puts }
         };
         let tables = put_requests::encode(outgoing, self.folders.targets())?.into_iter().map(with_sources).collect();
@@ -206,7 +208,9 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Arena, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Row, Table, Value};
+    use crate::model::{
+        Arena, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
+    };
 
     fn sink(dir: &std::path::Path, kind: KeyType) -> BatchFiles {
         let partition = KeyAttribute { name: "PK".to_owned(), kind };
@@ -231,7 +235,7 @@ mod tests {
             let mut item = Item::new_in(arena);
             item.push("PK", *value);
             item.push("text", Value::S(text));
-            Row { origin: Origin { file: FileId(0), line: 1 }, item, captures: &[], source: b"{}", size: 0 }
+            Row { origin: Origin { file: FileId(0), line: 1 }, item, captures: &[], source: Raw::json(b"{}"), change: None, size: 0 }
         };
         let rows = keys.iter().map(row).collect();
         Outgoing { entity: EntityId(0), dataset: DatasetId(dataset), table: Some(TableId(table)), rows }
@@ -323,7 +327,7 @@ mod tests {
         assert_eq!((written.items, written.refused), (BTreeMap::from([(0, 2)]), BTreeMap::from([(2, 2)])));
         assert!(written.files.iter().all(|file| file.bytes == limit as u64));
         assert_eq!(late.len(), 2);
-        assert_eq!((late[0].dataset, late[0].source.as_slice()), (DatasetId(2), &b"{}"[..]));
+        assert_eq!((late[0].dataset, late[0].source.as_slice()), (DatasetId(2), &br#"{"Item":{}}"#[..]));
         let expected = format!("write/request-size: a request with this item alone has {} bytes as JSON, limit {limit}", limit + 1);
         assert!(late[0].reason.to_string().starts_with(&expected), "{}", late[0].reason);
     }

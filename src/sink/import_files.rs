@@ -384,7 +384,7 @@ mod tests {
     use flate2::read::{GzDecoder, MultiGzDecoder};
 
     use super::*;
-    use crate::model::{Arena, Dataset, EntityId, FileId, Index, Item, KeyAttribute, KeyType, Origin, Row, Value};
+    use crate::model::{Arena, Dataset, EntityId, FileId, Index, Item, KeyAttribute, KeyType, Origin, Raw, Row, Value};
 
     fn key(partition: (&str, KeyType), sort: Option<(&str, KeyType)>) -> KeySchema {
         let attribute = |(name, kind): (&str, KeyType)| KeyAttribute { name: name.to_owned(), kind };
@@ -407,7 +407,7 @@ mod tests {
         let row = |name: &&'a str| {
             let mut item = Item::new_in(arena);
             item.push("PK", Value::S(name));
-            Row { origin: Origin { file: FileId(0), line: 1 }, item, captures: &[], source: b"{}", size: 0 }
+            Row { origin: Origin { file: FileId(0), line: 1 }, item, captures: &[], source: Raw::json(b"{}"), change: None, size: 0 }
         };
         keys.iter().map(row).collect()
     }

@@ -69,7 +69,7 @@ pub struct LateReject {
     pub dataset: DatasetId,
     /// Why.
     pub reason: Reason,
-    /// The item's object as read.
+    /// The item as a line of `DynamoDB` JSON, as it was read.
     pub source: Vec<u8>,
 }
 

@@ -10,7 +10,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use md5::{Digest, Md5};
 
 use crate::error::{Error, Kind, Result};
-use crate::model::{FileId, Origin};
+use crate::model::{FileId, Format, Origin};
 use crate::source::Chunk;
 use crate::source::manifest::DataFile;
 use crate::store::{self, io_error};
@@ -163,7 +163,7 @@ impl ChunkReader {
         let first = Origin { file: self.id, line: self.lines + 1 };
         let unended = bytes.last().is_some_and(|last| *last != b'\n');
         self.lines += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(unended);
-        Chunk { first, bytes }
+        Chunk { first, format: Format::Json, bytes }
     }
 
     /// Appends some text to `out`, not beyond `target` bytes, for which there is room. False: the file is at its end.

@@ -9,6 +9,8 @@ pub mod manifest;
 pub struct Chunk {
     /// The file and the number of the first line.
     pub first: crate::model::Origin,
+    /// How each line is written.
+    pub format: crate::model::Format,
     /// Whole lines, each ended by `\n` but perhaps the last of a file.
     pub bytes: Vec<u8>,
 }

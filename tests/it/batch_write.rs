@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dynamorph::aws::{Aws, Options, StaticCredentials};
 use dynamorph::error::{Error, Kind, Stage};
 use dynamorph::model::{
-    Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Row, Table, TableId, Targets, Value,
+    Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets, Value,
 };
 use dynamorph::sink::batch_write::{DynamoDbSink, Limits};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
@@ -75,7 +75,7 @@ fn item<'a>(doc: &'a Doc, arena: &'a Arena) -> Item<'a> {
 }
 
 fn row(line: u64, item: Item<'_>) -> Row<'_> {
-    Row { origin: Origin { file: FileId(3), line }, item, captures: &[], source: b"{\"as\":\"read\"}", size: 0 }
+    Row { origin: Origin { file: FileId(3), line }, item, captures: &[], source: Raw::json(b"{\"as\":\"read\"}"), change: None, size: 0 }
 }
 
 /// Writes items in chunks of this size, each line of a file of its own.
@@ -265,7 +265,7 @@ fn one_item_that_the_service_refuses_becomes_a_reject_and_the_others_are_written
     assert_eq!((refused.entity, refused.dataset), (EntityId(1), DatasetId(2)));
     assert_eq!((refused.reason.stage, refused.reason.rule), (Stage::Write, "refused"));
     assert!(refused.reason.message.contains("ValidationException"), "{}", refused.reason.message);
-    assert_eq!(refused.source, b"{\"as\":\"read\"}");
+    assert_eq!(refused.source, b"{\"Item\":{\"as\":\"read\"}}");
 }
 
 #[test]

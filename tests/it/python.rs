@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use dynamorph::codec::ddb_json;
 use dynamorph::model::number::Decimal;
-use dynamorph::model::{Arena, Dataset, DatasetId, EntityId, FileId, Item, Origin, Row, Targets, Value};
+use dynamorph::model::{Arena, Dataset, DatasetId, EntityId, FileId, Item, Origin, Raw, Row, Targets, Value};
 use dynamorph::shape::Shape;
 use dynamorph::sink::parquet::ParquetSink;
 use dynamorph::sink::{Outgoing, Sink as _};
@@ -103,9 +103,9 @@ fn decode(export: &Path, each: &mut dyn FnMut(Vec<Row<'_>>)) {
             let arena = Arena::new();
             let text = str::from_utf8(&chunk.bytes).unwrap();
             let rows = text.lines().zip(chunk.first.line..).map(|(text, line)| {
-                let decoded = ddb_json::decode_line(text, &arena).unwrap();
+                let item = ddb_json::decode_item(text, &arena).unwrap();
                 let origin = Origin { file: FileId(id), line };
-                Row { origin, item: decoded.item, captures: &[], source: decoded.source, size: 0 }
+                Row { origin, item, captures: &[], source: Raw::json(text.as_bytes()), change: None, size: 0 }
             });
             each(rows.collect());
         }

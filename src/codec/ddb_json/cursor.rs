@@ -24,6 +24,7 @@ impl Refused {
 }
 
 /// Reads one line from left to right.
+#[derive(Clone)]
 pub(super) struct Cursor<'a> {
     line: &'a str,
     at: usize,
@@ -37,6 +38,14 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn at(&self) -> usize {
         self.at
+    }
+
+    pub(super) fn line(&self) -> &'a str {
+        self.line
+    }
+
+    pub(super) fn arena(&self) -> &'a Arena {
+        self.arena
     }
 
     /// The bytes from `start` to here.
@@ -105,6 +114,26 @@ impl<'a> Cursor<'a> {
                 Ok(text)
             }
             Err(BadString { at, message, unfinished }) => Err(refusal(at, if unfinished { "json" } else { "escape" }, place, &message)),
+        }
+    }
+
+    /// The text of a number that is written as a typed value, as text, or as a JSON number.
+    pub(super) fn number_text(&mut self) -> Result<&'a str, Refused> {
+        self.skip_blanks();
+        match self.peek() {
+            Some(b'{') => match self.value(1, &Place::Item)? {
+                Value::N(text) => Ok(text),
+                other => Err(self.fail("not-an-item", &Place::Item, &format!("a value of type {} where N belongs", other.kind()))),
+            },
+            Some(b'"') => {
+                self.at += 1;
+                self.string(&Place::Item)
+            }
+            _ => {
+                let start = self.at;
+                self.skip()?;
+                Ok(&self.line[start..self.at])
+            }
         }
     }
 

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Stage;
-use crate::model::Value;
+use crate::model::{Op, Part, Value};
 
 /// The rule and message of a refused line.
 fn refused(line: &str) -> String {
     let arena = Arena::new();
     match decode_line(line, &arena) {
-        Ok(decoded) => panic!("{line} gave {:?}", decoded.item),
+        Ok(decoded) => panic!("{line} gave {:?}", decoded.record),
         Err(Reason { stage, rule, message }) => {
             assert_eq!(stage, Stage::Decode);
             format!("{rule}: {message}")
@@ -18,11 +18,19 @@ fn refused(line: &str) -> String {
     }
 }
 
+/// The line's record, which is an item.
+fn item(decoded: Decoded<'_>) -> Item<'_> {
+    match decoded.record {
+        Record::Item(item) => item,
+        Record::Change(change) => panic!("{change:?}"),
+    }
+}
+
 /// The line after decoding and encoding.
 fn again(line: &str) -> String {
     let arena = Arena::new();
     let mut out = Vec::new();
-    write_item(&decode_line(line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}")).item, &mut out);
+    write_item(&decode_item(line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}")), &mut out);
     format!(r#"{{"Item":{}}}"#, String::from_utf8(out).unwrap())
 }
 
@@ -35,8 +43,9 @@ fn every_type_is_read_as_it_stands() {
     );
     let arena = Arena::new();
     let decoded = decode_line(line, &arena).unwrap();
+    let source = decoded.source.bytes;
     assert_eq!(
-        decoded.item.attributes(),
+        item(decoded).attributes(),
         [
             ("PK", Value::S("WS#acme")),
             ("seats", Value::N("12.50")),
@@ -51,7 +60,7 @@ fn every_type_is_read_as_it_stands() {
             ("parts", Value::Bs(&[b"", b"foo"])),
         ]
     );
-    assert_eq!(decoded.source, &line.as_bytes()[8..line.len() - 1]);
+    assert_eq!(source, &line.as_bytes()[8..line.len() - 1]);
     assert_eq!(again(line), line);
 }
 
@@ -60,7 +69,7 @@ fn blanks_may_stand_wherever_json_allows_them() {
     let line = " {\t\"Item\" : { \"a\" : { \"N\" : \"1\" } ,\r\n\"b\":{ \"L\" : [ { \"S\" : \"x\" } , {\"SS\":[ \"p\" , \"q\" ]} ] } , \"c\":{ \"NULL\" : true }\n} }\r";
     assert_eq!(again(line), r#"{"Item":{"a":{"N":"1"},"b":{"L":[{"S":"x"},{"SS":["p","q"]}]},"c":{"NULL":true}}}"#);
     let arena = Arena::new();
-    let source = decode_line(line, &arena).unwrap().source;
+    let source = decode_line(line, &arena).unwrap().source.bytes;
     assert!(source.starts_with(b"{ \"a\"") && source.ends_with(b"\n}"));
     assert_eq!(again("{\"Item\":{} } "), r#"{"Item":{}}"#);
 }
@@ -82,7 +91,7 @@ fn digits_are_kept_however_many() {
 fn escapes_stand_for_their_characters_and_only_needful_ones_are_written() {
     let line = r#"{"Item":{"\u00e9":{"S":"\"\\\/\b\f\n\r\t\u0000\u001F\ud83d\uDE00\u2028é"}}}"#;
     let arena = Arena::new();
-    let item = decode_line(line, &arena).unwrap().item;
+    let item = decode_item(line, &arena).unwrap();
     assert_eq!(item.get("é"), Some(Value::S("\"\\/\u{8}\u{c}\n\r\t\0\u{1f}😀\u{2028}é")));
     assert_eq!(again(line), "{\"Item\":{\"é\":{\"S\":\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f😀\u{2028}é\"}}}");
 }
@@ -91,7 +100,7 @@ fn escapes_stand_for_their_characters_and_only_needful_ones_are_written() {
 fn texts_without_escapes_borrow_from_the_line() {
     let line = r#"{"Item":{"name":{"S":"a text of some length"}}}"#;
     let arena = Arena::new();
-    let item = decode_line(line, &arena).unwrap().item;
+    let item = decode_item(line, &arena).unwrap();
     let (name, Value::S(text)) = item.attributes()[0] else { panic!("{item:?}") };
     let inside = |text: &str| line.as_bytes().as_ptr_range().contains(&text.as_ptr());
     assert!(inside(name) && inside(text));
@@ -107,11 +116,81 @@ fn a_line_of_a_rejects_file_is_read_again() {
     ] {
         let arena = Arena::new();
         let decoded = decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"));
-        assert_eq!(decoded.source, item.as_bytes(), "{line}");
-        assert_eq!(decoded.item.attributes(), [("PK", Value::S("a\"b"))]);
+        assert_eq!(decoded.source.bytes, item.as_bytes(), "{line}");
+        assert_eq!(self::item(decoded).attributes(), [("PK", Value::S("a\"b"))]);
     }
     assert_eq!(refused(r#"{"Item":{},"Item":{}}"#), "not-an-item: column 12: a second `Item` in the line");
     assert_eq!(refused(r#"{"Reject":{}}"#), "not-an-item: column 14: no `Item` in the line");
+}
+
+#[test]
+fn what_other_tools_wrap_an_item_in_is_taken_off() {
+    let item = r#"{"PK":{"S":"a"},"Item":{"S":"x"}}"#;
+    for line in [
+        item.to_owned(),
+        format!(" {item} "),
+        format!(r#"{{"PutRequest":{{"Item":{item}}}}}"#),
+        format!(r#"{{ "PutRequest" : {{ "Item" : {item} }} }}"#),
+    ] {
+        let arena = Arena::new();
+        let decoded = decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"));
+        assert_eq!((decoded.source.part, decoded.source.bytes), (Part::Item, item.as_bytes()), "{line}");
+        assert_eq!(self::item(decoded).attributes(), [("PK", Value::S("a")), ("Item", Value::S("x"))]);
+    }
+    for (line, expected) in [
+        (
+            r#"{"DeleteRequest":{"Key":{"PK":{"S":"a"}}}}"#,
+            "not-an-item: column 2: a `DeleteRequest`, which holds no item; only puts are read",
+        ),
+        (r#"{"PutRequest":[]}"#, "json: column 15: an array; expected an object under `PutRequest`"),
+        (r#"{"PutRequest":{"Item":{}},"x":1}"#, "not-an-item: column 31: another member beside the record"),
+        (r#"{"PK":"a"}"#, r#"descriptor: column 7, attribute PK: text where a typed value belongs; expected an object such as {"S":"…"}"#),
+    ] {
+        assert_eq!(refused(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn change_records_are_told_by_their_images() {
+    let (keys, old, new) = (r#""Keys":{"PK":{"S":"a"}}"#, r#""OldImage":{"PK":{"S":"a"},"n":{"N":"1"}}"#, r#""NewImage":{"PK":{"S":"a"}}"#);
+    let metadata = r#""Metadata":{"WriteTimestampMicros":{"N":"1768387673917155"}}"#;
+    for (line, op, attributes) in [
+        (format!("{{{metadata},{keys},{new}}}"), Op::Put, 1),
+        (format!("{{{metadata},{keys},{old},{new}}}"), Op::Update, 1),
+        (format!("{{{metadata},{keys},{old}}}"), Op::Delete, 2),
+        (format!("{{{metadata},{keys}}}"), Op::Delete, 1),
+        (format!(r#"{{{keys},"Reject":{{"rule":"x"}},{metadata}}}"#), Op::Delete, 1),
+        (format!(r#"{{{keys},"Metadata":{{"Other":[1],"WriteTimestampMicros":"1768387673917155"}}}}"#), Op::Delete, 1),
+        (format!(r#"{{{keys},"Metadata":{{"WriteTimestampMicros":1768387673917155}}}}"#), Op::Delete, 1),
+        (format!(r#"{{"Record":{{{keys},{metadata}}}}}"#), Op::Delete, 1),
+    ] {
+        let arena = Arena::new();
+        let Decoded { record: Record::Change(change), source } =
+            decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"))
+        else {
+            panic!("{line}")
+        };
+        assert_eq!((change.op(), change.written_at, source.part), (op, 1_768_387_673_917_155, Part::Change), "{line}");
+        assert_eq!(change.keys.get("PK"), Some(Value::S("a")));
+        assert_eq!(change.into_image().attributes().len(), attributes);
+        assert!(line.contains(std::str::from_utf8(source.bytes).unwrap()));
+    }
+    for (line, expected) in [
+        (format!("{{{metadata}}}"), "not-an-item: column 63: a change record without `Keys`"),
+        (format!("{{{keys}}}"), "not-an-item: column 26: a change record without `Metadata`; expected its WriteTimestampMicros"),
+        (format!(r#"{{{keys},"Metadata":{{}}}}"#), "not-an-item: column 39: `Metadata` without WriteTimestampMicros"),
+        (
+            format!(r#"{{{keys},"Metadata":{{"WriteTimestampMicros":{{"N":"soon"}}}}}}"#),
+            "not-an-item: column 61: WriteTimestampMicros is no number of microseconds",
+        ),
+        (
+            format!(r#"{{"Item":{{}},{keys},{metadata}}}"#),
+            "not-an-item: column 97: an `Item` together with parts of a change record; expected one of the two",
+        ),
+        (format!("{{{keys},{keys},{metadata}}}"), "not-an-item: column 26: a second `Keys` in the line"),
+    ] {
+        assert_eq!(refused(&line), expected, "{line}");
+    }
 }
 
 #[test]
@@ -129,11 +208,6 @@ fn what_is_no_item_is_named() {
             " $ion_1_0 {Item:{a:\"b\"}}",
             r#"not-an-item: column 2: a line of Amazon Ion, which is not read yet; export as DYNAMODB_JSON; expected `{"Item":{…}}`"#,
         ),
-        (
-            r#"{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{}}"#,
-            "not-an-item: column 2: `Metadata`: a change record of an incremental export, which is not read yet; use a full export",
-        ),
-        (r#"{"PK":{"S":"a"}}"#, r#"not-an-item: column 2: member `PK` beside or instead of `Item`; expected `{"Item":{…}}`"#),
         (r#"{"Item":{},"Extra":1}"#, r#"not-an-item: column 12: member `Extra` beside or instead of `Item`; expected `{"Item":{…}}`"#),
         (r#"{"Item":[]}"#, "not-an-item: column 9: an array under `Item`; expected an object of attributes"),
         (r#"{"Item":{}}{"Item":{}}"#, "json: column 12: an object; expected the end of the line; one item a line"),
@@ -338,8 +412,9 @@ proptest! {
         line.push(b'}');
         let line = String::from_utf8(line).unwrap();
         let decoded = decode_line(&line, &arena).unwrap();
-        prop_assert_eq!(decoded.item.attributes(), item.attributes());
-        prop_assert_eq!(decoded.source, &line.as_bytes()[8..line.len() - 1]);
+        prop_assert_eq!(decoded.source.bytes, &line.as_bytes()[8..line.len() - 1]);
+        let again = self::item(decoded);
+        prop_assert_eq!(again.attributes(), item.attributes());
         prop_assert!(!line.contains('\n'));
         prop_assert_eq!(serde_json::from_str::<serde_json::Value>(&line).map(|_| ()).map_err(|error| error.to_string()), Ok(()));
     }
@@ -362,7 +437,7 @@ proptest! {
         let at = at.index(line.len());
         line[at] = byte;
         if let Ok(line) = String::from_utf8(line) && let Ok(decoded) = decode_line(&line, &arena) {
-            let valid = serde_json::from_slice::<serde_json::Value>(decoded.source);
+            let valid = serde_json::from_slice::<serde_json::Value>(decoded.source.bytes);
             prop_assert!(valid.is_ok(), "{line}");
         }
     }

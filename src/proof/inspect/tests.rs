@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::ddb_json::decode_line;
+use crate::codec::ddb_json::decode_item;
 use crate::model::{Arena, FileId};
 
 /// An inspector that saw these items, given as what stands between the braces of `Item`, with the number of each as its line.
@@ -12,7 +12,7 @@ fn inspect<'l>(options: &Options, lines: impl IntoIterator<Item = (u64, &'l str)
     for (line, attributes) in lines {
         let arena = Arena::new();
         let text = format!(r#"{{"Item":{{{attributes}}}}}"#);
-        let item = decode_line(&text, &arena).unwrap().item;
+        let item = decode_item(&text, &arena).unwrap();
         inspector.observe(&item, Origin { file: FileId(0), line }, text.len() as u64);
     }
     inspector

@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use crate::aws::Aws;
+use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::queue::{Chunk, Queue};
@@ -161,7 +162,7 @@ impl Encoder for PutEncoder {
                 let mut source = Vec::with_capacity(puts.len());
                 for row in outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows) {
                     let start = sources.len();
-                    sources.extend_from_slice(row.source);
+                    sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
                 TablePayload { table, puts, hashes, sources, source }

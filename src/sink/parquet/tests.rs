@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use super::*;
-use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Row, Value};
+use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Raw, Row, Value};
 use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
 
 type Attributes<'a> = &'a [(&'a str, Value<'a>)];
@@ -55,8 +55,14 @@ fn shapes_of(datasets: usize, chunks: &Chunks<'_>) -> Vec<Shape> {
 }
 
 fn outgoing<'a>(chunk: &[(u32, Vec<Item<'a>>)]) -> Vec<Outgoing<'a>> {
-    let row =
-        |item: &Item<'a>| Row { origin: Origin { file: FileId(0), line: 7 }, item: item.clone(), captures: &[], source: b"", size: 1 };
+    let row = |item: &Item<'a>| Row {
+        origin: Origin { file: FileId(0), line: 7 },
+        item: item.clone(),
+        captures: &[],
+        source: Raw::json(b""),
+        change: None,
+        size: 1,
+    };
     chunk
         .iter()
         .map(|(dataset, items)| Outgoing {

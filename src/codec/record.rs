@@ -1,0 +1,76 @@
+//! What a line of a data file may hold: an item of a full export, or a change record of an incremental one.
+
+use crate::model::number::Decimal;
+use crate::model::{Item, Op, Raw};
+
+/// What one line held.
+#[derive(Debug)]
+pub struct Decoded<'a> {
+    /// The item or the change.
+    pub record: Record<'a>,
+    /// The text it was read from.
+    pub source: Raw<'a>,
+}
+
+/// One record of an export.
+#[derive(Debug)]
+pub enum Record<'a> {
+    /// An item.
+    Item(Item<'a>),
+    /// What happened to an item within the window of an incremental export.
+    Change(ChangeRecord<'a>),
+}
+
+/// A change record. An export has one at most for each key; its images are whole items, never differences.
+///
+/// Which images are there (AWS, "S3DataExport.Output"): an insert has the new one, an update the new one and, where the export was made
+/// with `NEW_AND_OLD_IMAGES`, the old one, a delete no new one.
+#[derive(Debug)]
+pub struct ChangeRecord<'a> {
+    /// When the last write happened, by the clock of `DynamoDB`, in microseconds since 1970.
+    pub written_at: u64,
+    /// The key attributes.
+    pub keys: Item<'a>,
+    /// The item as it was before the window.
+    pub old: Option<Item<'a>>,
+    /// The item as it was at the end of the window.
+    pub new: Option<Item<'a>>,
+}
+
+impl<'a> ChangeRecord<'a> {
+    /// What happened. Without the old image an update cannot be told from an insert; both are puts then.
+    #[must_use]
+    pub fn op(&self) -> Op {
+        match (&self.old, &self.new) {
+            (_, None) => Op::Delete,
+            (None, Some(_)) => Op::Put,
+            (Some(_), Some(_)) => Op::Update,
+        }
+    }
+
+    /// The image that says most of the item: the new one, else the old one, else the keys alone.
+    #[must_use]
+    pub fn into_image(self) -> Item<'a> {
+        self.new.or(self.old).unwrap_or(self.keys)
+    }
+}
+
+/// Microseconds from the text of a number, which may have a fraction of zeros or an exponent.
+pub(super) fn micros(text: &str) -> Option<u64> {
+    Decimal::parse(text).filter(|number| number.magnitude() < 20)?.plain().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::micros;
+
+    #[test]
+    fn microseconds_are_whole_numbers_however_they_are_written() {
+        assert_eq!(micros("1768386096366933"), Some(1_768_386_096_366_933));
+        assert_eq!(micros("17683860963669e2"), Some(1_768_386_096_366_900));
+        assert_eq!(micros("1768386096366933.0"), Some(1_768_386_096_366_933));
+        for wrong in ["", "x", "-1", "1.5", "1e40", "1e999999999"] {
+            assert_eq!(micros(wrong), None, "{wrong}");
+        }
+    }
+}
