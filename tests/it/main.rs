@@ -12,5 +12,6 @@ mod pipelines;
 mod program;
 mod python;
 mod rejects;
+mod s3;
 mod samples;
 mod support;
