@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
@@ -80,6 +81,8 @@ pub(crate) struct Run {
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// The address of the DynamoDB service, for a local or compatible server.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint_url: Option<String>,
@@ -94,8 +97,8 @@ pub(crate) struct Run {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// An export folder, its manifest-summary.json, or data files.
-    #[arg(required = true)]
-    pub(crate) export: Vec<PathBuf>,
+    #[arg(value_name = "EXPORT", required = true)]
+    pub(crate) exports: Vec<PathBuf>,
     /// The partition key's attribute. Default: guessed, and said so.
     #[arg(long, value_name = "NAME")]
     pub(crate) partition_key: Option<String>,
@@ -111,4 +114,38 @@ pub(crate) struct Inspect {
     /// Read only the first N items.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// How exports are found and checked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reading {
+    /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
+    #[arg(long, value_name = "CHOICE")]
+    pub(crate) export: Option<Choice>,
+    /// What is compared with the manifest.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Verify::Strict)]
+    pub(crate) verify: Verify,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    /// Checksums of summary, list and data files, and the counts.
+    Strict,
+    /// Checksums of data files, and the counts; a changed summary or list is a warning.
+    Data,
+    /// Nothing.
+    Off,
+}
+
+impl Reading {
+    pub(crate) fn options(&self) -> manifest::Options {
+        let verify = match self.verify {
+            Verify::Strict => manifest::Verify::Strict,
+            Verify::Data => manifest::Verify::Data,
+            Verify::Off => manifest::Verify::Off,
+        };
+        manifest::Options { choice: self.export.clone(), verify }
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dynamorph::aws;
 use dynamorph::error::{Error, Kind};
+use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
 use crate::cli::args::{Args, Output, Run};
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         jobs: jobs(command.jobs),
         limit: command.limit,
         only: command.only.clone(),
+        reading: command.reading.options(),
         work: work.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
@@ -41,7 +43,8 @@ fn default_work(pipeline: &Path, inputs: &[Input]) -> PathBuf {
     let mut work = Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref()));
     let lies_in = |folder: &Path| {
         let Ok(folder) = folder.canonicalize() else { return false };
-        inputs.iter().flat_map(|input| &input.paths).any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
+        let mut paths = inputs.iter().flat_map(|input| &input.locations).filter_map(Location::local);
+        paths.any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
     };
     let mut chosen = work.clone();
     // Rejects of a replay go one folder further, not back to the first.
@@ -76,7 +79,7 @@ fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
             .with("found", path)
             .with("hint", "copy the export first: aws s3 cp --recursive s3://… FOLDER"));
     }
-    Ok(Input { source, paths: vec![path.into()] })
+    Ok(Input { source, locations: vec![Location::Local(path.into())] })
 }
 
 fn destination(text: &str, command: &Run) -> Result<Destination, Error> {

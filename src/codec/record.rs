@@ -1,7 +1,7 @@
 //! What a line of a data file may hold: an item of a full export, or a change record of an incremental one.
 
 use crate::model::number::Decimal;
-use crate::model::{Item, Op, Raw};
+use crate::model::{Change, Item, Op, Raw};
 
 /// What one line held.
 #[derive(Debug)]
@@ -48,10 +48,12 @@ impl<'a> ChangeRecord<'a> {
         }
     }
 
-    /// The image that says most of the item: the new one, else the old one, else the keys alone.
+    /// What happened, and the image that says most of the item: the new one, else the old one, else the keys alone.
     #[must_use]
-    pub fn into_image(self) -> Item<'a> {
-        self.new.or(self.old).unwrap_or(self.keys)
+    pub fn into_image(self) -> (Change, Item<'a>) {
+        let keys_only = self.old.is_none() && self.new.is_none();
+        let change = Change { op: self.op(), written_at: self.written_at, keys_only };
+        (change, self.new.or(self.old).unwrap_or(self.keys))
     }
 }
 

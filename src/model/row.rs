@@ -114,6 +114,13 @@ pub struct Change {
     pub op: Op,
     /// When the last write happened, in microseconds since 1970.
     pub written_at: u64,
+    /// Nothing but the key is known of the item.
+    pub keys_only: bool,
+}
+
+impl Change {
+    /// The attributes that say on an item what happened to it, and when.
+    pub const COLUMNS: [&str; 2] = ["_op", "_written_at"];
 }
 
 /// One item with what is known about it.

@@ -143,12 +143,21 @@ pub struct Changes {
 
 impl Output {
     /// Takes the rows of `batch` all the way to where a sink may have them.
+    ///
+    /// Of an item that was deleted perhaps nothing but the key is known; conditions and steps, which ask for more, pass it by.
     pub fn carry(&self, plan: &Plan, source: &Source, batch: &mut Batch<'_>) -> Changes {
+        let keys_only = |row: &Row<'_>| row.change.is_some_and(|change| change.keys_only);
+        let bare: Vec<_> =
+            if batch.rows.iter().any(keys_only) { batch.rows.extract_if(.., |row| keys_only(row)).collect() } else { Vec::new() };
         if let Some(when) = &self.when {
             batch.each(|row| Ok(if when.holds(&row.item) { Fate::Keep } else { Fate::Drop }));
         }
         for step in &self.steps {
             step.apply(batch);
+        }
+        if !bare.is_empty() {
+            batch.rows.extend(bare);
+            batch.rows.sort_by_key(|row| row.origin);
         }
         let table = self.table.map(|id| plan.targets.table(id));
         let cleared = table.map_or_else(Vec::new, |table| self.cleared(table));

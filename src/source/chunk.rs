@@ -1,8 +1,6 @@
 //! Line-aligned pieces of a data file. Knows gzip and line ends; knows nothing of items.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{FileId, Format, Origin};
 use crate::source::Chunk;
 use crate::source::manifest::DataFile;
-use crate::store::{self, io_error};
+use crate::store::Location;
 
 /// The file is read in pieces of this many bytes.
 const READ_BYTES: usize = 256 * 1024;
@@ -30,7 +28,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// and the start of the next one.
 pub struct ChunkReader {
     id: FileId,
-    path: PathBuf,
+    location: Location,
     chunk_bytes: usize,
     max_line_bytes: usize,
     input: Input,
@@ -45,7 +43,7 @@ pub struct ChunkReader {
 
 /// The bytes of the file as stored.
 struct Input {
-    file: File,
+    file: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
     /// The part of the buffer that was not used yet.
     start: usize,
@@ -73,10 +71,9 @@ impl ChunkReader {
     /// # Errors
     /// Kind `Input`, with the path, when the file cannot be opened or read, or is compressed in another way.
     pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
-        let DataFile { path, md5, name: _, items: _, compressed_bytes: _ } = file;
-        let opened = store::open_to_read(path)?;
+        let DataFile { location, md5, name: _, items: _, facts: _ } = file;
         let mut input = Input {
-            file: opened,
+            file: location.open()?,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -84,22 +81,22 @@ impl ChunkReader {
             at_end: false,
             md5: md5.map(|expected| (Md5::new(), expected)),
         };
-        input.fill(ZSTD_MAGIC.len()).map_err(|cause| io_error(Kind::Input, "cannot read the data file", path, cause))?;
+        input.fill(ZSTD_MAGIC.len()).map_err(|cause| unreadable(location, cause))?;
         if input.unused().starts_with(&ZSTD_MAGIC) {
             return Err(Error::new(Kind::Input, "the data file is compressed with zstd, not read yet")
-                .with("file", path.display())
+                .with("file", location)
                 .with("expected", "gzip or plain text"));
         }
         // As plain text it would be a file without lines; but a gzip file without items has 20 bytes.
-        if input.unused().is_empty() && path.extension().is_some_and(|ending| ending == "gz") {
+        if input.unused().is_empty() && location.name().and_then(|name| name.rsplit_once('.')).is_some_and(|(_, ending)| ending == "gz") {
             return Err(Error::new(Kind::Input, "the data file is empty, expected at least the 20 bytes of an empty gzip file")
-                .with("file", path.display())
+                .with("file", location)
                 .with("hint", "copy the file again"));
         }
         let form = if input.unused().starts_with(&GZIP_MAGIC) { Form::Gzip(new_member()) } else { Form::Plain };
         Ok(Self {
             id,
-            path: path.clone(),
+            location: location.clone(),
             chunk_bytes: chunk_bytes.max(1),
             max_line_bytes: MAX_LINE_BYTES,
             input,
@@ -139,7 +136,7 @@ impl ChunkReader {
             while bytes.len() < target {
                 if !self.read_text(&mut bytes, target)? {
                     self.done = true;
-                    self.input.check_md5().map_err(|error| error.with("file", self.path.display()))?;
+                    self.input.check_md5().map_err(|error| error.with("file", &self.location))?;
                     return Ok((!bytes.is_empty()).then(|| self.cut(bytes)));
                 }
             }
@@ -150,7 +147,7 @@ impl ChunkReader {
             }
             if bytes.len() > self.max_line_bytes {
                 return Err(Error::new(Kind::Input, "a line is too long to be an item")
-                    .with("file", self.path.display())
+                    .with("file", &self.location)
                     .with("line", self.lines + 1)
                     .with("expected", format_args!("at most {} bytes", self.max_line_bytes))
                     .with("found", format_args!("{} bytes without a line end", bytes.len())));
@@ -168,10 +165,9 @@ impl ChunkReader {
 
     /// Appends some text to `out`, not beyond `target` bytes, for which there is room. False: the file is at its end.
     fn read_text(&mut self, out: &mut Vec<u8>, target: usize) -> Result<bool> {
-        let ended = self.input.fill(1).map_err(|cause| io_error(Kind::Input, "cannot read the data file", &self.path, cause))?;
+        let ended = self.input.fill(1).map_err(|cause| unreadable(&self.location, cause))?;
         let at = self.input.offset();
-        let damaged =
-            |message: &str| Error::new(Kind::Input, format!("{message} at compressed byte {at}")).with("file", self.path.display());
+        let damaged = |message: &str| Error::new(Kind::Input, format!("{message} at compressed byte {at}")).with("file", &self.location);
         match &mut self.form {
             Form::Plain => {
                 let unused = self.input.unused();
@@ -203,7 +199,7 @@ impl ChunkReader {
             }
             Form::BetweenMembers if ended => Ok(false),
             Form::BetweenMembers => {
-                self.input.fill(GZIP_MAGIC.len()).map_err(|cause| io_error(Kind::Input, "cannot read the data file", &self.path, cause))?;
+                self.input.fill(GZIP_MAGIC.len()).map_err(|cause| unreadable(&self.location, cause))?;
                 if !self.input.unused().starts_with(&GZIP_MAGIC) {
                     return Err(damaged("the data file goes on after the end of its gzip stream")
                         .with("expected", "the end, or another gzip member"));
@@ -229,7 +225,7 @@ impl ChunkReader {
 
 impl std::fmt::Debug for ChunkReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChunkReader").field("path", &self.path).field("lines", &self.lines).finish_non_exhaustive()
+        f.debug_struct("ChunkReader").field("location", &self.location).field("lines", &self.lines).finish_non_exhaustive()
     }
 }
 
@@ -282,6 +278,11 @@ impl Input {
 }
 
 /// A decoder for one gzip member, header and checksum included.
+/// The error for a data file whose bytes do not come.
+fn unreadable(location: &Location, cause: io::Error) -> Error {
+    Error::new(Kind::Input, "cannot read the data file").with("file", location).caused_by(cause)
+}
+
 fn new_member() -> Box<Decompress> {
     Box::new(Decompress::new_gzip(15))
 }
@@ -294,6 +295,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+    use crate::store::{Facts, Stamp};
 
     fn gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -306,8 +308,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("x.json");
         std::fs::write(&path, bytes).unwrap();
-        let compressed_bytes = bytes.len() as u64;
-        (temp, DataFile { path, name: "data/x.json".to_owned(), items: Some(2), md5: None, compressed_bytes })
+        let facts = Facts { bytes: bytes.len() as u64, stamp: Stamp::Modified(None) };
+        (temp, DataFile { location: Location::Local(path), name: "data/x.json".to_owned(), items: Some(2), md5: None, facts })
     }
 
     /// The first line and the text of every chunk, and the lines of the file.
@@ -319,7 +321,7 @@ mod tests {
             assert_eq!(chunk.first.file, FileId(7));
             found.push((chunk.first.line, String::from_utf8(chunk.bytes).unwrap()));
         }
-        assert_eq!(reader.compressed_read(), file.compressed_bytes);
+        assert_eq!(reader.compressed_read(), file.facts.bytes);
         assert!(reader.next().unwrap().is_none());
         Ok((found, reader.lines()))
     }
@@ -374,8 +376,9 @@ mod tests {
     #[test]
     fn a_gzip_file_without_a_single_byte_was_not_copied_whole() {
         let (temp, mut file) = file(b"");
-        file.path = temp.path().join("x.json.gz");
-        std::fs::write(&file.path, b"").unwrap();
+        let path = temp.path().join("x.json.gz");
+        std::fs::write(&path, b"").unwrap();
+        file.location = Location::Local(path);
         let error = ChunkReader::open(&file, FileId(0), 100).unwrap_err();
         assert!(error.message().contains("the data file is empty"), "{error}");
     }

@@ -19,6 +19,7 @@ use dynamorph::sink::parquet::ParquetSink;
 use dynamorph::sink::{Outgoing, Sink as _};
 use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest;
+use dynamorph::store::Location;
 use serde_json::{Map, Value as Json, json};
 
 use crate::samples::sample;
@@ -96,7 +97,7 @@ fn tagged(value: &Value<'_>) -> Json {
 
 /// Calls `each` with every chunk of the export, decoded.
 fn decode(export: &Path, each: &mut dyn FnMut(Vec<Row<'_>>)) {
-    let export = manifest::open(export).unwrap();
+    let export = manifest::open(&Location::Local(export.to_owned()), &manifest::Options::default()).unwrap();
     for (file, id) in export.files.iter().zip(0..) {
         let mut reader = ChunkReader::open(file, FileId(id), 8192).unwrap();
         while let Some(chunk) = reader.next().unwrap() {

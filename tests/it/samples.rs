@@ -17,6 +17,7 @@ use dynamorph::error::Result;
 use dynamorph::model::FileId;
 use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest;
+use dynamorph::store::Location;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -233,7 +234,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// Reads a whole export: for each data file its lines that are not empty.
 fn read(path: &Path) -> Result<Vec<Vec<String>>> {
-    let export = manifest::open(path)?;
+    let export = manifest::open(&Location::Local(path.to_owned()), &manifest::Options::default())?;
     let mut files = Vec::new();
     for (file, id) in export.files.iter().zip(0..) {
         let mut reader = ChunkReader::open(file, FileId(id), 4096)?;
@@ -279,7 +280,7 @@ fn every_sample_has_a_line_in_the_readme() {
 #[test]
 fn the_docs_sample_is_read_whole_by_folder_and_by_parent() {
     let docs = samples().swap_remove(0);
-    let export = manifest::open(&sample("docs")).unwrap();
+    let export = manifest::open(&Location::Local(sample("docs")), &manifest::Options::default()).unwrap();
     assert_eq!(export.items, Some(docs.files.iter().map(|lines| lines.len() as u64).sum()));
     assert!(export.checked);
     let mut expected = docs.files;

@@ -172,7 +172,7 @@ fn change_records_are_told_by_their_images() {
         };
         assert_eq!((change.op(), change.written_at, source.part), (op, 1_768_387_673_917_155, Part::Change), "{line}");
         assert_eq!(change.keys.get("PK"), Some(Value::S("a")));
-        assert_eq!(change.into_image().attributes().len(), attributes);
+        assert_eq!(change.into_image().1.attributes().len(), attributes);
         assert!(line.contains(std::str::from_utf8(source.bytes).unwrap()));
     }
     for (line, expected) in [
