@@ -15,12 +15,12 @@ use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest::{self, Verify};
 use dynamorph::store::{Facts, Location, Stamp};
 
-/// Two items are one and the same to DynamoDB.
+/// Two items are one and the same to `DynamoDB`.
 fn same(one: &Item<'_>, other: &Item<'_>) -> bool {
     Value::M(one.attributes()).same_as(&Value::M(other.attributes()))
 }
 
-/// A line of DynamoDB JSON is decoded or refused. What was decoded is the same after encoding, and its source is a line that gives it
+/// A line of `DynamoDB` JSON is decoded or refused. What was decoded is the same after encoding, and its source is a line that gives it
 /// again, which is what a rejects file holds.
 pub(crate) fn json_lines(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
