@@ -13,4 +13,5 @@ mod program;
 mod python;
 mod rejects;
 mod samples;
+mod seeds;
 mod support;
