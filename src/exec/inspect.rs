@@ -102,7 +102,9 @@ pub fn inspect(
         whole.merge(part);
         Ok(())
     })?;
-    warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+    for warning in warnings {
+        observer.event(Event::Warning(warning));
+    }
     if limit.is_none() {
         for (found, (_, file)) in counts.iter().zip(&files) {
             file.expect_items(*found)?;

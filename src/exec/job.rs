@@ -176,7 +176,9 @@ impl Job {
                 }
                 log.append(&block)
             })?;
-            warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+            for warning in warnings {
+                observer.event(Event::Warning(warning));
+            }
             self.check_counts(unit, &ledger)?;
         }
         self.check_exports(&ledger)?;

@@ -49,8 +49,8 @@ pub(crate) fn walk<T: Send>(
             let start = |&(id, file): &(FileId, _)| {
                 let (chunks, received) = bounded(READ_AHEAD);
                 threads.spawn(move || {
-                    let mut reader = match ChunkReader::open(file, id, CHUNK_BYTES, max_line_bytes) {
-                        Ok(reader) => reader,
+                    let mut reader = match ChunkReader::open(file, id, CHUNK_BYTES) {
+                        Ok(reader) => reader.with_max_line(max_line_bytes),
                         // A closed channel means that the feeder has ended and knows why.
                         Err(error) => return drop(chunks.send(Err(error))),
                     };

@@ -57,17 +57,16 @@ enum Way {
 }
 
 impl ChunkReader {
-    /// Opens `file` and looks at its first bytes. Chunks have about `chunk_bytes`; a longer line makes a longer chunk. A line that is
-    /// longer than `max_line_bytes` is an error.
+    /// Opens `file` and looks at its first bytes. Chunks have about `chunk_bytes`; a longer line makes a longer chunk.
     ///
     /// # Errors
     /// Kind `Input`, with the path, when the file cannot be opened or read, or its first bytes are those of a kind that is not read.
-    pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize, max_line_bytes: usize) -> Result<Self> {
-        Self::new(file.location.open()?, file, id, chunk_bytes, max_line_bytes)
+    pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
+        Self::new(file.location.open()?, file, id, chunk_bytes)
     }
 
     /// As [`open`](Self::open), of a file that is open.
-    fn new(opened: Box<dyn Read + Send>, file: &DataFile, id: FileId, chunk_bytes: usize, max_line_bytes: usize) -> Result<Self> {
+    fn new(opened: Box<dyn Read + Send>, file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
         let DataFile { location, md5, name: _, items: _, facts: _ } = file;
         let mut text = Text::new(opened, location.clone(), *md5)?;
         let is_compressed = text.is_compressed();
@@ -76,11 +75,21 @@ impl ChunkReader {
         let way = match shape {
             Shape::Lines(format) => Way::Lines { format, rest: Vec::new() },
             Shape::Documents => {
-                let framer = Box::new(Framer::new(max_line_bytes));
+                let framer = Box::new(Framer::new(MAX_LINE_BYTES));
                 Way::Elements { framer, piece: Vec::with_capacity(PIECE_BYTES), used: 0 }
             }
         };
-        Ok(Self { id, chunk_bytes: chunk_bytes.max(1), max_line_bytes, text, way, lines: 0, done: false })
+        Ok(Self { id, chunk_bytes: chunk_bytes.max(1), max_line_bytes: MAX_LINE_BYTES, text, way, lines: 0, done: false })
+    }
+
+    /// Takes a line of more than `bytes` for an error, in place of one of more than [`MAX_LINE_BYTES`].
+    #[must_use]
+    pub fn with_max_line(mut self, bytes: usize) -> Self {
+        self.max_line_bytes = bytes;
+        if let Way::Elements { framer, .. } = &mut self.way {
+            framer.longest = bytes;
+        }
+        self
     }
 
     /// The next whole lines; `None` after the last. Empty lines are given like all others, so that numbers of lines stay true.

@@ -16,7 +16,7 @@ const THERE_IS_MORE: [&str; 2] = ["LastEvaluatedKey", "NextToken"];
 #[derive(Debug)]
 pub(super) struct Framer {
     /// An element may be so long, as it is given.
-    longest: usize,
+    pub(super) longest: usize,
     state: State,
     document: Document,
     /// What the value under way is.

@@ -14,4 +14,5 @@ mod python;
 mod rejects;
 mod samples;
 mod seeds;
+mod shapes;
 mod support;

@@ -37,7 +37,8 @@ impl Read for Pieces {
 }
 
 fn reader(bytes: &[u8], piece: usize, chunk_bytes: usize, longest: usize) -> Result<ChunkReader> {
-    ChunkReader::new(Box::new(Pieces { bytes: Cursor::new(bytes.to_vec()), size: piece }), &file(), FileId(7), chunk_bytes, longest)
+    let opened = Box::new(Pieces { bytes: Cursor::new(bytes.to_vec()), size: piece });
+    Ok(ChunkReader::new(opened, &file(), FileId(7), chunk_bytes)?.with_max_line(longest))
 }
 
 /// What a file gave: the first line and the text of every chunk, the lines of the file, and the warning.
@@ -319,10 +320,7 @@ proptest! {
         let cut = &bytes[..cut.index(bytes.len())];
         // A cut between two members or within a character leaves whole streams and whole lines that are no text.
         let mut lines = Vec::new();
-        let mut reader = match reader(cut, piece, 100, MAX_LINE_BYTES) {
-            Ok(reader) => reader,
-            Err(_) => return Ok(()),
-        };
+        let Ok(mut reader) = reader(cut, piece, 100, MAX_LINE_BYTES) else { return Ok(()) };
         loop {
             match reader.next() {
                 Err(_) => return Ok(()),
