@@ -127,6 +127,9 @@ pub(crate) struct Reading {
     /// What is compared with the manifest.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Verify::Strict)]
     pub(crate) verify: Verify,
+    /// The longest line of a data file, such as 64MiB, 100MB or a number of bytes; a longer one ends the run.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    pub(crate) max_line: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -146,6 +149,34 @@ impl Reading {
             Verify::Data => manifest::Verify::Data,
             Verify::Off => manifest::Verify::Off,
         };
-        manifest::Options { choice: self.export.clone(), verify }
+        manifest::Options { choice: self.export.clone(), verify, max_line_bytes: self.max_line }
+    }
+}
+
+/// A number of bytes, with a unit or without one.
+fn size(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, usize); 7] =
+        [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let unit = text[digits.len()..].trim_start();
+    let factor = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
+    match (digits.parse::<usize>(), factor) {
+        (Ok(number), Some(factor)) if number > 0 => number.checked_mul(factor).ok_or_else(|| "it is too large".to_owned()),
+        _ => Err("expected a number of bytes above 0, with KiB, MiB, GiB, KB, MB, GB or nothing behind it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn a_size_has_a_unit_or_none() {
+        for (text, bytes) in [("1", 1), ("64MiB", 64 << 20), ("10mb", 10_000_000), ("2 KiB", 2048), ("1GB", 1_000_000_000)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "0", "MB", "1.5MB", "1M", "-1", "1 MB x", "99999999999GiB", "1MB2"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -89,7 +89,7 @@ pub fn inspect(
             (part, items, wrong, changes, chunk.first.file, chunk.bytes.len() as u64)
         })
     };
-    walk(&pool, jobs * 2 + 1, &files, limit, work, |(part, items, wrong, changed, file, bytes)| {
+    let warnings = walk(&pool, jobs * 2 + 1, &files, reading.max_line_bytes, limit, work, |(part, items, wrong, changed, file, bytes)| {
         observer.event(Event::Read { items, bytes });
         counts[file.index()] += items;
         unreadable += wrong.len() as u64;
@@ -102,6 +102,9 @@ pub fn inspect(
         whole.merge(part);
         Ok(())
     })?;
+    for warning in warnings {
+        observer.event(Event::Warning(warning));
+    }
     if limit.is_none() {
         for (found, (_, file)) in counts.iter().zip(&files) {
             file.expect_items(*found)?;

@@ -163,7 +163,9 @@ impl Job {
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
-            walk(&self.pool, self.window(), &self.data_files(&unit.files), limit, work, |(counted, fatal, block, seen, bytes)| {
+            let files = self.data_files(&unit.files);
+            let longest = self.options.reading.max_line_bytes;
+            let warnings = walk(&self.pool, self.window(), &files, longest, limit, work, |(counted, fatal, block, seen, bytes)| {
                 if let Some(fatal) = fatal {
                     return Err(fatal);
                 }
@@ -174,6 +176,9 @@ impl Job {
                 }
                 log.append(&block)
             })?;
+            for warning in warnings {
+                observer.event(Event::Warning(warning));
+            }
             self.check_counts(unit, &ledger)?;
         }
         self.check_exports(&ledger)?;
@@ -219,6 +224,7 @@ impl Job {
                 &self.pool,
                 self.window(),
                 &self.data_files(&unit.files),
+                self.options.reading.max_line_bytes,
                 limit,
                 work,
                 |(counted, rejects, payloads, fatal, bytes)| {
@@ -235,7 +241,7 @@ impl Job {
                     Ok(())
                 },
             );
-            let walked = walked.and_then(|()| self.check_counts(unit, &ledger));
+            let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
             let lanes: Vec<_> =

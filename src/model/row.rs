@@ -45,7 +45,7 @@ id!(
 pub struct Origin {
     /// The data file.
     pub file: FileId,
-    /// The line in the uncompressed file, from 1.
+    /// The line in the uncompressed file, from 1; in a file of JSON documents, the number of the element in the file, from 1.
     pub line: u64,
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use crate::error::{Error, Kind, Result};
+use crate::source::chunk::MAX_LINE_BYTES;
 use crate::store::{Facts, Found, Location};
 
 pub use find::Choice;
@@ -19,13 +20,21 @@ const SUMMARY: &str = "manifest-summary.json";
 /// The list of data files, unless the summary names another.
 const LIST: &str = "manifest-files.json";
 
-/// How an export is chosen and how much of it is compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How an export is chosen and read, and how much of it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Which export is meant where a folder holds several.
     pub choice: Option<Choice>,
     /// What is compared with the manifest.
     pub verify: Verify,
+    /// A line of a data file may be so long; what is longer ends the run. A line is held in memory.
+    pub max_line_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { choice: None, verify: Verify::default(), max_line_bytes: MAX_LINE_BYTES }
+    }
 }
 
 /// What is compared with the manifest. A damaged compression stream is an error at every level.

@@ -17,4 +17,6 @@ mod program;
 mod python;
 mod rejects;
 mod samples;
+mod seeds;
+mod shapes;
 mod support;
