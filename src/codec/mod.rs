@@ -1,7 +1,10 @@
 //! Between a line of an export and an item or a change.
 
 pub mod ddb_json;
+mod names;
+mod plain;
 mod record;
+mod refused;
 
 pub use record::{ChangeRecord, Decoded, Record};
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::codec::ddb_json::scan::end_of_plain;
+use crate::codec::plain::end_of_plain;
 use crate::model::{Attribute, Item, Value};
 
 /// Appends the item's object: `{"PK":{"S":"…"},…}`, on one line and without blanks.
@@ -63,7 +63,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut run = 0;
     loop {
-        let end = end_of_plain(bytes, run);
+        let end = end_of_plain::<b'"'>(bytes, run);
         out.extend_from_slice(&bytes[run..end]);
         let Some(special) = bytes.get(end).copied() else { break };
         match special {
