@@ -8,7 +8,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{write_item, write_string, write_value};
+pub use encode::{write_change, write_item, write_string, write_value};
 
 use crate::codec::ddb_json::cursor::Cursor;
 use crate::codec::record::{self, Decoded, Parts, Record};
@@ -18,10 +18,6 @@ use crate::model::{Arena, Item, Part, Place, Raw};
 
 /// What a line should be, for messages.
 const EXPECTED: &str = r#"`{"Item":{…}}`"#;
-
-/// Levels of values that the decoder follows; a value of an item is on level 1. `DynamoDB` allows 32, which
-/// [`limits`](crate::limits) checks exactly; this bound keeps the stack small whatever a line holds.
-pub const LEVELS: usize = 64;
 
 /// Decodes one line: `{"Item":{…}}`, a change record, or what other tools write: `{"PutRequest":{"Item":{…}}}` and an item's bare object.
 /// A member `Reject`, which lines of a rejects file have, is passed over.

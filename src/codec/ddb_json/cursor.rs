@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::collections::Vec as ArenaVec;
 
-use crate::codec::ddb_json::LEVELS;
+use crate::codec::LEVELS;
 use crate::codec::ddb_json::scan::{self, BadString};
 use crate::codec::names::Names;
 use crate::codec::refused::{Refused, refusal, short};
@@ -360,7 +360,7 @@ impl<'a> Cursor<'a> {
         let message = if rest.is_empty() {
             "an empty line".to_owned()
         } else if rest.starts_with("$ion_1_0") {
-            "a line of Amazon Ion, which is not read yet; export as DYNAMODB_JSON".to_owned()
+            "a line of Amazon Ion".to_owned()
         } else if rest.starts_with('\u{feff}') {
             "a byte-order mark at the start of the line; save the file without it".to_owned()
         } else if rest.starts_with('{') {
