@@ -121,7 +121,11 @@ impl ChunkReader {
         loop {
             // What is there already has no line end: it was searched in the last round, or is the rest of a cut.
             let searched = bytes.len();
-            bytes.reserve(self.chunk_bytes);
+            if bytes.capacity() - bytes.len() < self.chunk_bytes {
+                // A long line doubles the room again and again, but never beyond what a line may have: decompression fills all of it.
+                let allowed = self.max_line_bytes.saturating_sub(bytes.len()) + self.chunk_bytes;
+                bytes.reserve_exact(bytes.len().clamp(self.chunk_bytes, allowed));
+            }
             let target = bytes.len() + self.chunk_bytes;
             while bytes.len() < target {
                 if !self.text.read(&mut bytes, target)? {
