@@ -99,7 +99,7 @@ struct Record {
 }
 
 /// Compact JSON with all names in order, as images have them.
-fn sorted(value: &Json) -> String {
+pub(super) fn sorted(value: &Json) -> String {
     match value {
         Json::Object(entries) => {
             let mut entries: Vec<_> = entries.iter().collect();
