@@ -280,3 +280,17 @@ fn import_files_in_ion_hold_the_items_of_those_in_json() {
         assert!(parts.map(|(path, _)| path.to_string_lossy().into_owned()).all(|name| name.ends_with(".ion.gz")), "{name}");
     }
 }
+
+#[test]
+fn the_sample_in_ion_holds_the_items_of_the_one_in_json() {
+    let in_ion = files(&root().join("sample_exports/docs-ion"))
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "gz"))
+        .flat_map(|(_, bytes)| lines(&json_of_ion(&gunzip(&bytes))).collect::<Vec<_>>());
+    let sorted = |items: &mut dyn Iterator<Item = Item>| {
+        let mut items: Vec<String> = items.map(|item| json!(item).to_string()).collect();
+        items.sort_unstable();
+        items
+    };
+    assert_eq!(sorted(&mut in_ion.into_iter()), sorted(&mut exported("docs").into_iter()));
+}
