@@ -57,6 +57,41 @@ impl<'a> ChangeRecord<'a> {
     }
 }
 
+/// The members of a line that were read so far.
+#[derive(Default)]
+pub(super) struct Parts<'a> {
+    /// Where the text of the members starts in the line.
+    pub(super) start: usize,
+    /// Another member is around them, so that the line goes on after their text.
+    pub(super) wrapped: bool,
+    pub(super) item: Option<(Item<'a>, Raw<'a>)>,
+    pub(super) keys: Option<Item<'a>>,
+    pub(super) old: Option<Item<'a>>,
+    pub(super) new: Option<Item<'a>>,
+    pub(super) written_at: Option<u64>,
+}
+
+impl<'a> Parts<'a> {
+    /// The record that the members make; `whole` is their text.
+    ///
+    /// # Errors
+    /// What is missing or too much.
+    pub(super) fn decoded(self, whole: Raw<'a>) -> Result<Decoded<'a>, &'static str> {
+        match self {
+            Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
+                Ok(Decoded { record: Record::Item(item), source })
+            }
+            Parts { item: Some(_), .. } => Err("an `Item` together with parts of a change record; expected one of the two"),
+            Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
+                Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
+            }
+            Parts { keys: None, old: None, new: None, written_at: None, .. } => Err("no `Item` in the line"),
+            Parts { keys: None, .. } => Err("a change record without `Keys`"),
+            Parts { written_at: None, .. } => Err("a change record without `Metadata`; expected its WriteTimestampMicros"),
+        }
+    }
+}
+
 /// Microseconds from the text of a number, which may have a fraction of zeros or an exponent.
 pub(super) fn micros(text: &str) -> Option<u64> {
     Decimal::parse(text).filter(|number| number.magnitude() < 20)?.plain().parse().ok()

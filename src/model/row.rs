@@ -54,6 +54,8 @@ pub struct Origin {
 pub enum Format {
     /// `DynamoDB` JSON.
     Json,
+    /// Amazon Ion text.
+    Ion,
 }
 
 /// The text that a record was read from.
@@ -63,7 +65,7 @@ pub struct Raw<'a> {
     pub format: Format,
     /// What it is.
     pub part: Part,
-    /// The text, from `{` to `}`.
+    /// The text, from `{` to `}`; for [`Format::Ion`] without a version marker.
     pub bytes: &'a [u8],
 }
 

@@ -186,7 +186,7 @@ impl Output {
         let arena = row.item.arena();
         let mut new = bumpalo::collections::Vec::new_in(arena);
         for (name, template) in &self.key {
-            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row.captures, error))?;
+            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row, error))?;
             new.push((name.as_str(), key_value(text, kind_of(&table.key, name), name)?));
         }
         for (index, templates) in table.indexes.iter().zip(&self.indexes) {
@@ -196,7 +196,7 @@ impl Output {
                 match template.render(row.captures, &row.item) {
                     Ok(text) => parts.push((name.as_str(), key_value(text, kind_of(&index.key, name), name)?)),
                     Err(RenderError::Missing(_)) => break,
-                    Err(error) => return Err(key_reason(name, template, row.captures, error)),
+                    Err(error) => return Err(key_reason(name, template, row, error)),
                 }
             }
             if parts.len() == templates.len() {
@@ -277,11 +277,16 @@ fn key_value<'a>(text: &'a str, kind: KeyType, name: &str) -> Result<Value<'a>, 
     }
 }
 
-fn key_reason(name: &str, template: &Template, captures: &[Option<&str>], error: RenderError) -> Reason {
+fn key_reason(name: &str, template: &Template, row: &Row<'_>, error: RenderError) -> Reason {
     match error {
         RenderError::Missing(part) => {
-            let why = match captures {
-                [_, ..] if captures.iter().all(Option::is_none) => "; its key does not fit the entity's `match`, so nothing was captured",
+            let why = match row.captures {
+                _ if row.change.is_some_and(|change| change.keys_only) => {
+                    "; of a deleted item an export with NEW_IMAGE has the key alone, one with NEW_AND_OLD_IMAGES the old image too"
+                }
+                captures @ [_, ..] if captures.iter().all(Option::is_none) => {
+                    "; its key does not fit the entity's `match`, so nothing was captured"
+                }
                 _ => "",
             };
             let message =

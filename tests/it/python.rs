@@ -113,7 +113,7 @@ fn decode(export: &Path, each: &mut dyn FnMut(Vec<Row<'_>>)) {
     }
 }
 
-const HEALTHY: [&str; 4] = ["docs", "workspaces", "sql-style/workspaces", "sql-style/projects"];
+const HEALTHY: [&str; 5] = ["docs", "docs-prefixed", "workspaces", "sql-style/workspaces", "sql-style/projects"];
 
 #[test]
 fn the_programs_keep_their_own_rules() {

@@ -40,15 +40,18 @@ fn same_table(one: &Export, other: &Export) -> Result<()> {
         (summary.and_then(|summary| summary.table_arn.clone()), summary.and_then(|summary| summary.table_id.clone()))
     };
     let ((arn, id), (other_arn, other_id)) = (of(one), of(other));
-    let message = if arn != other_arn {
-        "two exports of one source are of different tables"
+    let (message, hint) = if arn != other_arn {
+        ("two exports of one source are of different tables", "name the exports of one table; a pipeline may have several sources")
     } else if id != other_id {
-        "two exports of one source are of tables with one name: the table was made anew in between"
+        (
+            "two exports of one source are of tables with one name: the table was made anew in between",
+            "name the exports of one of the two; a table that was made anew starts with a full export",
+        )
     } else {
         return Ok(());
     };
     let told = |arn: Option<String>, id: Option<String>| format!("{} ({})", arn.unwrap_or_default(), id.unwrap_or_default());
-    Err(Error::new(Kind::Input, message).with("first", told(arn, id)).with("second", told(other_arn, other_id)))
+    Err(Error::new(Kind::Input, message).with("first", told(arn, id)).with("second", told(other_arn, other_id)).with("hint", hint))
 }
 
 /// Start and end of an export's window.
