@@ -1,5 +1,6 @@
 """Tests of the readers' own rules. Run with `python -m unittest`."""
 
+import datetime
 import unittest
 from decimal import Decimal
 
@@ -62,9 +63,11 @@ class Columns(unittest.TestCase):
     def test_the_metadata_says_what_a_column_was(self):
         text, number = pyarrow.string(), pyarrow.decimal128(5, 2)
         members = pyarrow.list_(self.field("N", number))
+        moment = datetime.datetime(2026, 4, 1, 2, 0, 0, 7, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
         for field, value, expected in [
             (self.field("N", text), "1.0", {"N": "1"}),
             (self.field("N", number), Decimal("1.20"), {"N": "1.2"}),
+            (self.field("N", pyarrow.timestamp("us", "UTC")), moment, {"N": "1775001600000007"}),
             (self.field("NS", members), [Decimal("3.00"), Decimal("2.50")], {"NS": ["2.5", "3"]}),
             (self.field("L", members), [Decimal("3.00"), None], {"L": [{"N": "3"}, {"NULL": True}]}),
             (self.field("json", text, json="L"), '[{"N":"1.0"},{"S":"1"}]', {"L": [{"N": "1"}, {"S": "1"}]}),
