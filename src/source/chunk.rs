@@ -123,7 +123,7 @@ impl ChunkReader {
             let searched = bytes.len();
             if bytes.capacity() - bytes.len() < self.chunk_bytes {
                 // A long line doubles the room again and again, but never beyond what a line may have: decompression fills all of it.
-                let allowed = self.max_line_bytes.saturating_sub(bytes.len()) + self.chunk_bytes;
+                let allowed = self.max_line_bytes.saturating_sub(bytes.len()).saturating_add(self.chunk_bytes);
                 bytes.reserve_exact(bytes.len().clamp(self.chunk_bytes, allowed));
             }
             let target = bytes.len() + self.chunk_bytes;

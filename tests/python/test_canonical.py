@@ -7,6 +7,7 @@ from decimal import Decimal
 import canonical
 import pyarrow
 import read_export
+import read_ion
 import read_parquet
 
 
@@ -85,6 +86,27 @@ class Columns(unittest.TestCase):
         ])
         self.assertEqual(read_parquet.item_of(schema, [None, 1, '{"z":{"S":"q"}}']), {"a": {"N": "1"}, "z": {"S": "q"}})
         self.assertRaises(ValueError, read_parquet.item_of, schema, ["x", 1, None])
+
+
+class Ion(unittest.TestCase):
+    def test_a_line_gives_the_item_as_json_has_it(self):
+        line = '$ion_1_0 {Item:{n:616d2,l:[null,{x:true}],s:$dynamodb_NS::[2d1,1.],b:{{AAE=}},\'a-t\':"\\x00é"}}'
+        expected = {
+            "n": {"N": "61600"},
+            "l": {"L": [{"NULL": True}, {"M": {"x": {"BOOL": True}}}]},
+            "s": {"NS": ["1", "20"]},
+            "b": {"B": "AAE="},
+            "a-t": {"S": "\0é"},
+        }
+        self.assertEqual(read_ion.item(line), expected)
+
+    def test_what_an_import_refuses_is_refused(self):
+        for value in ["1", "1e0", "x", '{{"clob"}}', "2007T", "(1.)", "$dynamodb_SS::[1.]", "other::[1.]"]:
+            with self.assertRaises((TypeError, KeyError), msg=value):
+                read_ion.item(f"$ion_1_0 {{Item:{{a:{value}}}}}")
+        for line in ["{Item:{a:1.}}", "$ion_1_0 {a:1.}"]:
+            with self.assertRaises(ValueError):
+                read_ion.item(line)
 
 
 if __name__ == "__main__":
