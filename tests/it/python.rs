@@ -132,6 +132,12 @@ fn boto3_reads_the_same_items_from_an_export() {
     }
 }
 
+#[test]
+fn amazon_ion_reads_from_the_export_in_ion_what_boto3_reads_from_the_one_in_json() {
+    let in_json = run_program("read_export.py", &[], &[&sample("docs")]);
+    assert_eq!(run_program("read_ion.py", &[], &[&sample("docs-ion")]), in_json);
+}
+
 /// Writes all items of the export as one Parquet dataset below `lake`.
 fn write_parquet(export: &Path, lake: &Path) {
     let dataset = Dataset { name: "Everything".to_owned(), tables: Vec::new(), leading: vec!["PK".to_owned(), "SK".to_owned()] };

@@ -1,4 +1,4 @@
-"""Prints the items of import files in Amazon Ion in canonical form, sorted. Independent of dynamorph: values are read by amazon.ion.
+"""Prints the items of exports and import files in Amazon Ion in canonical form, sorted. Independent of dynamorph: values are read by amazon.ion.
 
 usage: read_ion.py [--without-null] PATH…
 
@@ -38,7 +38,8 @@ def items(path):
 
 def item(line):
     """The canonical item of a line. All readers must find the same in it."""
-    if not line.startswith("$ion_1_0 "):
+    # Exports begin most lines with a blank.
+    if not line.removeprefix(" ").startswith("$ion_1_0 "):
         raise ValueError("a line without a version marker")
     found = []
     for simpleion.c_ext in READERS:
