@@ -12,7 +12,7 @@
 //!                                          |
 //!                                     Diagnostics
 //!
-//!  DataFile --gunzip, cut--> Chunk --decode, claim--> Batch --steps, keys, limits--> Outgoing --encode--> Payload --write--> Written
+//!  DataFile --unpack, cut--> Chunk --decode, claim--> Batch --steps, keys, limits--> Outgoing --encode--> Payload --write--> Written
 //!            reader threads    |                rayon pool, pure functions                           |    one thread a sink
 //!                           bounded                                                               bounded
 //!                                        Reject ---------------------------------------------------> rejects file

@@ -3,6 +3,8 @@
 //! Nothing here knows what the files hold. A sink writes into a [`Staging`] folder inside its final folder; what
 //! it publishes appears there by rename, so half an output is never seen under a final name.
 
+mod location;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,6 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
+
+pub use location::{Facts, Found, Location, Stamp, look_all};
 
 /// The folder for unfinished output, inside the final one so that a rename never crosses a file system.
 pub const UNFINISHED: &str = ".dynamorph-unfinished";
@@ -25,14 +29,6 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// An error of the file system with the path it concerns.
 pub(crate) fn io_error(kind: Kind, message: &str, path: &Path, cause: io::Error) -> Error {
     Error::new(kind, message).with("file", path.display()).caused_by(cause)
-}
-
-/// Opens a file to be read.
-///
-/// # Errors
-/// Kind `Input`, with the path, when it cannot be opened.
-pub fn open_to_read(path: &Path) -> Result<File> {
-    File::open(path).map_err(|cause| io_error(Kind::Input, "cannot open the file", path, cause))
 }
 
 /// Reads a small file whole.

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
@@ -77,9 +78,14 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
+    /// How import:DIR writes items.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// The address of the DynamoDB service, for a local or compatible server.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint_url: Option<String>,
@@ -91,11 +97,19 @@ pub(crate) struct Run {
     pub(crate) profile: Option<String>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// DynamoDB JSON.
+    DynamodbJson,
+    /// Amazon Ion text.
+    Ion,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// An export folder, its manifest-summary.json, or data files.
-    #[arg(required = true)]
-    pub(crate) export: Vec<PathBuf>,
+    #[arg(value_name = "EXPORT", required = true)]
+    pub(crate) exports: Vec<PathBuf>,
     /// The partition key's attribute. Default: guessed, and said so.
     #[arg(long, value_name = "NAME")]
     pub(crate) partition_key: Option<String>,
@@ -111,4 +125,69 @@ pub(crate) struct Inspect {
     /// Read only the first N items.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// How exports are found and checked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reading {
+    /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
+    #[arg(long, value_name = "CHOICE")]
+    pub(crate) export: Option<Choice>,
+    /// What is compared with the manifest.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Verify::Strict)]
+    pub(crate) verify: Verify,
+    /// The longest line of a data file, such as 64MiB, 100MB or a number of bytes; a longer one ends the run.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    pub(crate) max_line: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    /// Checksums of summary, list and data files, and the counts.
+    Strict,
+    /// Checksums of data files, and the counts; a changed summary or list is a warning.
+    Data,
+    /// Nothing.
+    Off,
+}
+
+impl Reading {
+    pub(crate) fn options(&self) -> manifest::Options {
+        let verify = match self.verify {
+            Verify::Strict => manifest::Verify::Strict,
+            Verify::Data => manifest::Verify::Data,
+            Verify::Off => manifest::Verify::Off,
+        };
+        manifest::Options { choice: self.export.clone(), verify, max_line_bytes: self.max_line }
+    }
+}
+
+/// A number of bytes, with a unit or without one.
+fn size(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, usize); 7] =
+        [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("", 1)];
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let unit = text[digits.len()..].trim_start();
+    let factor = UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
+    match (digits.parse::<usize>(), factor) {
+        (Ok(number), Some(factor)) if number > 0 => number.checked_mul(factor).ok_or_else(|| "it is too large".to_owned()),
+        _ => Err("expected a number of bytes above 0, with KiB, MiB, GiB, KB, MB, GB or nothing behind it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn a_size_has_a_unit_or_none() {
+        for (text, bytes) in [("1", 1), ("64MiB", 64 << 20), ("10mb", 10_000_000), ("2 KiB", 2048), ("1GB", 1_000_000_000)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "0", "MB", "1.5MB", "1M", "-1", "1 MB x", "99999999999GiB", "1MB2"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
 }

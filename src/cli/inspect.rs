@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use dynamorph::error::{Error, Kind};
 use dynamorph::proof::inspect::Options;
+use dynamorph::store::Location;
 
 use crate::cli::args::{Args, Inspect, Output};
 use crate::cli::progress::Progress;
@@ -21,8 +22,10 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
         sort: command.sort_key.clone(),
         type_attribute: command.type_attribute.clone(),
     };
+    let locations: Vec<_> = command.exports.iter().cloned().map(Location::Local).collect();
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
-    let inspection = dynamorph::inspect(&command.export, &options, jobs(command.jobs), command.limit, &mut progress)?;
+    let inspection =
+        dynamorph::inspect(&locations, &command.reading.options(), &options, jobs(command.jobs), command.limit, &mut progress)?;
     drop(progress);
     match args.output {
         Output::Json => {
@@ -30,7 +33,18 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
             print(&format!("{json}\n"))?;
         }
         Output::Text => {
-            let mut text = inspection.report.to_string();
+            let mut text = String::new();
+            for export in &inspection.exports {
+                if let (Some("incremental"), from, to, view) = (export.kind, &export.from_time, &export.to_time, export.view) {
+                    let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "?".to_owned());
+                    let _ = writeln!(text, "changes from {} until before {} ({})", time(from), time(to), view.unwrap_or_default());
+                }
+            }
+            if !inspection.changes.is_empty() {
+                let counts: Vec<_> = inspection.changes.iter().map(|(op, count)| format!("{op} {count}")).collect();
+                let _ = writeln!(text, "{}; what follows describes the new images, and of deletes what is known\n", counts.join(", "));
+            }
+            text.push_str(&inspection.report.to_string());
             if let Some(first) = &inspection.first_unreadable {
                 let _ = match inspection.unreadable {
                     1 => writeln!(text, "\n1 line is no item: {first}"),

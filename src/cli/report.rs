@@ -48,6 +48,10 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         })
         .collect();
     out.push_str(&aligned(&sinks));
+    if !summary.changes.is_empty() {
+        let counts: Vec<_> = summary.changes.iter().map(|(op, count)| format!("{op} {}", thousands(*count))).collect();
+        let _ = writeln!(out, "\nchanges: {}", counts.join(", "));
+    }
     let changes = changes(summary);
     if !changes.is_empty() {
         let _ = writeln!(out, "\n{}", changes.join("\n"));

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use dynamorph::aws;
 use dynamorph::error::{Error, Kind};
+use dynamorph::model::Format;
+use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
-use crate::cli::args::{Args, Output, Run};
+use crate::cli::args::{Args, ImportFormat, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
 use crate::cli::{DONE, Failure, REJECTS, print, report};
@@ -20,10 +22,15 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let options = Options {
         destinations,
         overwrite: command.overwrite,
+        import_format: match command.import_format {
+            ImportFormat::DynamodbJson => Format::Json,
+            ImportFormat::Ion => Format::Ion,
+        },
         table_names: table_names(&command.table)?,
         jobs: jobs(command.jobs),
         limit: command.limit,
         only: command.only.clone(),
+        reading: command.reading.options(),
         work: work.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
@@ -41,7 +48,8 @@ fn default_work(pipeline: &Path, inputs: &[Input]) -> PathBuf {
     let mut work = Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref()));
     let lies_in = |folder: &Path| {
         let Ok(folder) = folder.canonicalize() else { return false };
-        inputs.iter().flat_map(|input| &input.paths).any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
+        let mut paths = inputs.iter().flat_map(|input| &input.locations).filter_map(Location::local);
+        paths.any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
     };
     let mut chosen = work.clone();
     // Rejects of a replay go one folder further, not back to the first.
@@ -76,7 +84,7 @@ fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
             .with("found", path)
             .with("hint", "copy the export first: aws s3 cp --recursive s3://… FOLDER"));
     }
-    Ok(Input { source, paths: vec![path.into()] })
+    Ok(Input { source, locations: vec![Location::Local(path.into())] })
 }
 
 fn destination(text: &str, command: &Run) -> Result<Destination, Error> {

@@ -8,19 +8,16 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{write_item, write_string, write_value};
+pub use encode::{write_change, write_item, write_line, write_string, write_value};
 
-use crate::codec::ddb_json::cursor::{Cursor, Refused};
-use crate::codec::record::{self, ChangeRecord, Decoded, Record};
+use crate::codec::ddb_json::cursor::Cursor;
+use crate::codec::record::{self, Decoded, Parts, Record};
+use crate::codec::refused::{Refused, refusal, short};
 use crate::error::{Reason, Stage};
 use crate::model::{Arena, Item, Part, Place, Raw};
 
 /// What a line should be, for messages.
 const EXPECTED: &str = r#"`{"Item":{…}}`"#;
-
-/// Levels of values that the decoder follows; a value of an item is on level 1. `DynamoDB` allows 32, which
-/// [`limits`](crate::limits) checks exactly; this bound keeps the stack small whatever a line holds.
-pub const LEVELS: usize = 64;
 
 /// Decodes one line: `{"Item":{…}}`, a change record, or what other tools write: `{"PutRequest":{"Item":{…}}}` and an item's bare object.
 /// A member `Reject`, which lines of a rejects file have, is passed over.
@@ -96,20 +93,6 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
     }
 }
 
-/// The members of a line's object that were read so far.
-#[derive(Default)]
-struct Parts<'a> {
-    /// Where the object starts.
-    start: usize,
-    /// Another object is around it, so that the line goes on after it.
-    wrapped: bool,
-    item: Option<(Item<'a>, Raw<'a>)>,
-    keys: Option<Item<'a>>,
-    old: Option<Item<'a>>,
-    new: Option<Item<'a>>,
-    written_at: Option<u64>,
-}
-
 /// The members of a line's object, from a name on.
 fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<'a>, Refused> {
     loop {
@@ -127,12 +110,12 @@ fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<
                 false
             }
             other => {
-                let message = format!("member `{}` beside or instead of `Item`; expected {EXPECTED}", cursor::short(other));
-                return Err(cursor::refusal(start, "not-an-item", &Place::Item, &message));
+                let message = format!("member `{}` beside or instead of `Item`; expected {EXPECTED}", short(other));
+                return Err(refusal(start, "not-an-item", &Place::Item, &message));
             }
         };
         if twice {
-            return Err(cursor::refusal(start, "not-an-item", &Place::Item, &format!("a second `{name}` in the line")));
+            return Err(refusal(start, "not-an-item", &Place::Item, &format!("a second `{name}` in the line")));
         }
         if !cursor.eat(b',') {
             break;
@@ -143,19 +126,7 @@ fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<
     if !parts.wrapped {
         cursor.end()?;
     }
-    let wrong = |message: &str| Err(cursor.fail("not-an-item", &Place::Item, message));
-    match parts {
-        Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
-            Ok(Decoded { record: Record::Item(item), source })
-        }
-        Parts { item: Some(_), .. } => wrong("an `Item` together with parts of a change record; expected one of the two"),
-        Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
-            Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
-        }
-        Parts { keys: None, old: None, new: None, written_at: None, .. } => wrong("no `Item` in the line"),
-        Parts { keys: None, .. } => wrong("a change record without `Keys`"),
-        Parts { written_at: None, .. } => wrong("a change record without `Metadata`; expected its WriteTimestampMicros"),
-    }
+    parts.decoded(whole).map_err(|message| cursor.fail("not-an-item", &Place::Item, message))
 }
 
 /// The end of the object around a record.
@@ -190,7 +161,7 @@ fn written_at(cursor: &mut Cursor<'_>) -> Result<u64, Refused> {
         if cursor.name(&Place::Item)? == "WriteTimestampMicros" {
             let at = cursor.at();
             let micros = record::micros(cursor.number_text()?);
-            let wrong = || cursor::refusal(at, "not-an-item", &Place::Item, "WriteTimestampMicros is no number of microseconds");
+            let wrong = || refusal(at, "not-an-item", &Place::Item, "WriteTimestampMicros is no number of microseconds");
             found = Some(micros.ok_or_else(wrong)?);
         } else {
             cursor.skip()?;

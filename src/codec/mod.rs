@@ -1,28 +1,119 @@
 //! Between a line of an export and an item or a change.
 
 pub mod ddb_json;
+#[cfg(test)]
+mod generate;
+pub mod ion;
+mod names;
+mod plain;
 mod record;
+mod refused;
 
 pub use record::{ChangeRecord, Decoded, Record};
 
 use crate::error::Reason;
 use crate::model::{Arena, Format, Part, Raw};
 
-/// Decodes one line of a data file in `format`.
+/// Levels of values that the decoders follow; a value of an item is on level 1. `DynamoDB` allows 32, which
+/// [`limits`](crate::limits) checks exactly; this bound keeps the stack small whatever a line holds.
+pub const LEVELS: usize = 64;
+
+/// Decodes one line of a data file in `format`. A line of Ion that says so itself is read among lines of JSON too: a rejects file may
+/// hold it as it was.
 ///
 /// # Errors
 /// Why the line is no record; stage `decode`. The message says the column in bytes, from 1, and the attribute.
 pub fn decode_line<'a>(line: &'a str, format: Format, arena: &'a Arena) -> Result<Decoded<'a>, Reason> {
     match format {
-        Format::Json => ddb_json::decode_line(line, arena),
+        Format::Json => ddb_json::decode_line(line, arena).or_else(|reason| {
+            // Asked only where JSON was not found, so that it costs nothing where it was.
+            if ion::is_marked(line) { ion::decode_line(line, arena) } else { Err(reason) }
+        }),
+        Format::Ion => ion::decode_line(line, arena),
     }
 }
 
-/// The record as a line of `DynamoDB` JSON without its end, which is what rejects hold. What is JSON already stays byte for byte.
+/// The record as a line of `DynamoDB` JSON without its end, which is what rejects hold. What is JSON already stays byte for byte; Ion
+/// gives the JSON that an export of the same table has. Ion that cannot be decoded, which a record never was read from, stays as it is.
 #[must_use]
 pub fn json_line(source: Raw<'_>) -> Vec<u8> {
+    let whole = |item: &[u8]| [b"{\"Item\":", item, b"}"].concat();
     match (source.format, source.part) {
-        (Format::Json, Part::Item) => [b"{\"Item\":", source.bytes, b"}"].concat(),
+        (Format::Json, Part::Item) => whole(source.bytes),
         (Format::Json, Part::Change) => source.bytes.to_vec(),
+        (Format::Ion, part) => json_of_ion(source.bytes, part).unwrap_or_else(|| source.bytes.to_vec()),
+    }
+}
+
+fn json_of_ion(bytes: &[u8], part: Part) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let arena = Arena::new();
+    let mut line = Vec::with_capacity(text.len() * 5 / 4);
+    match part {
+        Part::Item => {
+            line.extend_from_slice(b"{\"Item\":");
+            ddb_json::write_item(&ion::decode_attributes(text, &arena).ok()?, &mut line);
+            line.push(b'}');
+        }
+        Part::Change => {
+            let Record::Change(change) = ion::decode_line(text, &arena).ok()?.record else { return None };
+            ddb_json::write_change(&change, &mut line);
+        }
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line as rejects would hold it.
+    fn rejected(line: &str, format: Format) -> String {
+        let arena = Arena::new();
+        let decoded = decode_line(line, format, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"));
+        String::from_utf8(json_line(decoded.source)).unwrap()
+    }
+
+    #[test]
+    fn what_was_read_from_ion_is_rejected_as_json() {
+        let item = r#"{"Item":{"PK":{"S":"a"},"n":{"N":"61600"},"Item":{"M":{"S":{"NULL":true}}}}}"#;
+        for line in ["$ion_1_0 {Item:{PK:\"a\",n:616d2,Item:{S:null}}}", "{PK:\"a\",n:616d2,Item:{S:null}}"] {
+            assert_eq!(rejected(line, Format::Ion), item);
+        }
+        let (keys, old, new) = ("Keys:{PK:\"a\"}", "OldImage:{PK:\"a\",n:1.}", "NewImage:{PK:\"a\",n:2d1}");
+        let metadata = "Metadata:{WriteTimestampMicros:168437484511789d1}";
+        for (members, expected) in [
+            (
+                format!("{keys},{metadata},{old},{new}"),
+                r#""Keys":{"PK":{"S":"a"}},"OldImage":{"PK":{"S":"a"},"n":{"N":"1"}},"NewImage":{"PK":{"S":"a"},"n":{"N":"20"}}}"#,
+            ),
+            (format!("{keys},{new},{metadata}"), r#""Keys":{"PK":{"S":"a"}},"NewImage":{"PK":{"S":"a"},"n":{"N":"20"}}}"#),
+            (format!("{metadata},{keys}"), r#""Keys":{"PK":{"S":"a"}}}"#),
+        ] {
+            let expected = format!(r#"{{"Metadata":{{"WriteTimestampMicros":{{"N":"1684374845117890"}}}},{expected}"#);
+            for line in [format!(" $ion_1_0 {{Record:{{{members}}}}}"), format!("{{{members}}}")] {
+                assert_eq!(rejected(&line, Format::Ion), expected);
+            }
+            assert_eq!(rejected(&expected, Format::Json), expected, "what is JSON stays as it is");
+        }
+    }
+
+    #[test]
+    fn a_line_of_ion_among_lines_of_json_is_read() {
+        assert_eq!(rejected(" $ion_1_0 {Item:{PK:\"a\"}}", Format::Json), r#"{"Item":{"PK":{"S":"a"}}}"#);
+        let arena = Arena::new();
+        let refused = |line: &str| decode_line(line, Format::Json, &arena).unwrap_err().message;
+        assert_eq!(
+            refused("$ion_1_0 {Item:{PK:a}}"),
+            "column 20, attribute PK: a symbol where a value belongs; text is written in double quotes"
+        );
+        assert_eq!(refused("{Item:{PK:\"a\"}}"), "column 2: what is no JSON; expected a name in quotes");
+    }
+
+    #[test]
+    fn text_that_no_record_was_read_from_stays_as_it_is() {
+        for part in [Part::Item, Part::Change] {
+            assert_eq!(json_line(Raw { format: Format::Ion, part, bytes: b"{a:b}" }), b"{a:b}");
+        }
     }
 }

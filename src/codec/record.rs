@@ -1,7 +1,7 @@
 //! What a line of a data file may hold: an item of a full export, or a change record of an incremental one.
 
 use crate::model::number::Decimal;
-use crate::model::{Item, Op, Raw};
+use crate::model::{Change, Item, Op, Raw};
 
 /// What one line held.
 #[derive(Debug)]
@@ -48,10 +48,47 @@ impl<'a> ChangeRecord<'a> {
         }
     }
 
-    /// The image that says most of the item: the new one, else the old one, else the keys alone.
+    /// What happened, and the image that says most of the item: the new one, else the old one, else the keys alone.
     #[must_use]
-    pub fn into_image(self) -> Item<'a> {
-        self.new.or(self.old).unwrap_or(self.keys)
+    pub fn into_image(self) -> (Change, Item<'a>) {
+        let keys_only = self.old.is_none() && self.new.is_none();
+        let change = Change { op: self.op(), written_at: self.written_at, keys_only };
+        (change, self.new.or(self.old).unwrap_or(self.keys))
+    }
+}
+
+/// The members of a line that were read so far.
+#[derive(Default)]
+pub(super) struct Parts<'a> {
+    /// Where the text of the members starts in the line.
+    pub(super) start: usize,
+    /// Another member is around them, so that the line goes on after their text.
+    pub(super) wrapped: bool,
+    pub(super) item: Option<(Item<'a>, Raw<'a>)>,
+    pub(super) keys: Option<Item<'a>>,
+    pub(super) old: Option<Item<'a>>,
+    pub(super) new: Option<Item<'a>>,
+    pub(super) written_at: Option<u64>,
+}
+
+impl<'a> Parts<'a> {
+    /// The record that the members make; `whole` is their text.
+    ///
+    /// # Errors
+    /// What is missing or too much.
+    pub(super) fn decoded(self, whole: Raw<'a>) -> Result<Decoded<'a>, &'static str> {
+        match self {
+            Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
+                Ok(Decoded { record: Record::Item(item), source })
+            }
+            Parts { item: Some(_), .. } => Err("an `Item` together with parts of a change record; expected one of the two"),
+            Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
+                Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
+            }
+            Parts { keys: None, old: None, new: None, written_at: None, .. } => Err("no `Item` in the line"),
+            Parts { keys: None, .. } => Err("a change record without `Keys`"),
+            Parts { written_at: None, .. } => Err("a change record without `Metadata`; expected its WriteTimestampMicros"),
+        }
     }
 }
 

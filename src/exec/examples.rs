@@ -11,6 +11,7 @@ use crate::plan::{Example, Expected, Plan};
 use crate::proof::collisions::Collisions;
 use crate::source::Chunk;
 use crate::source::manifest::DataFile;
+use crate::store::{Facts, Location, Stamp};
 
 /// An example that does not come out as it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +43,10 @@ enum Outcome<'a> {
 }
 
 fn run(plan: &Plan, example: &Example) -> Result<(), String> {
-    let file = DataFile { path: "example".into(), name: example.name.clone(), items: None, md5: None, compressed_bytes: 0 };
-    let files = [RunFile::new(example.source, file)];
-    let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()));
+    let facts = Facts { bytes: 0, stamp: Stamp::Modified(None) };
+    let file = DataFile { location: Location::Local("example".into()), name: example.name.clone(), items: None, md5: None, facts };
+    let files = [RunFile { source: example.source, export: 0, file }];
+    let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()), true);
     let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, format: Format::Json, bytes: example.input.clone().into_bytes() };
     let arena = Arena::new();
     let mut parts = router.route(&chunk, &arena);

@@ -14,7 +14,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{Error, Kind, Reject, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::ledger::{Ledger, wrong_sum};
-use crate::exec::options::{Input, Options, check_destinations, check_inputs, lock_folders, only, open_inputs, sinks};
+use crate::exec::options::{Input, Options, check_changes, check_destinations, check_inputs, lock_folders, only, open_inputs, sinks};
 use crate::exec::pass::walk;
 use crate::exec::rejects::{self, RejectsFiles};
 use crate::exec::route::{Router, key_text, with_arena};
@@ -28,7 +28,7 @@ use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
 use crate::shape::Shape;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
 use crate::source::Chunk;
-use crate::source::manifest::{DataFile, Export};
+use crate::source::manifest::{DataFile, Export, Verify};
 
 /// Payloads that a lane may be behind the feeder.
 const LANE_QUEUE: usize = 2;
@@ -38,7 +38,8 @@ pub struct Job {
     plan: Plan,
     options: Options,
     only: Vec<EntityId>,
-    exports: Vec<Export>,
+    /// Each with the source it is for.
+    exports: Vec<(SourceId, Export)>,
     files: Vec<RunFile>,
     units: Vec<Unit>,
     sinks: Vec<Box<dyn Sink>>,
@@ -58,7 +59,7 @@ impl Job {
         let only = only(&plan, &options.only)?;
         check_destinations(&plan, &options)?;
         check_inputs(inputs, &options.work)?;
-        let (exports, files) = open_inputs(&plan, inputs)?;
+        let (exports, files) = open_inputs(&plan, inputs, &options.reading)?;
         let units = pack(&files);
         let pool = ThreadPoolBuilder::new()
             .num_threads(options.jobs)
@@ -69,6 +70,7 @@ impl Job {
         let work = WorkFolder::open(&options.work)?;
         let locks = lock_folders(&options)?;
         let sinks = sinks(&plan, &options, &pool)?;
+        check_changes(&exports, &sinks)?;
         for sink in &sinks {
             sink.prepare()?;
         }
@@ -82,14 +84,15 @@ impl Job {
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary> {
         let started = Instant::now();
         self.work.empty()?;
-        for export in &self.exports {
-            if export.summary.is_some() && !export.checked {
+        for (_, export) in &self.exports {
+            export.warnings.iter().for_each(|warning| observer.event(Event::Warning(warning.clone())));
+            if export.summary.is_some() && !export.checked && self.options.reading.verify == Verify::Strict {
                 let message = "the export has no md5 for some of its files, so that a changed file cannot be told from a whole one";
                 observer.event(Event::Warning(message.to_owned()));
             }
         }
-        for source in self.plan.sources.iter().zip(&self.exports).filter(|(_, export)| export.files.is_empty()).map(|(source, _)| source) {
-            if let Some(name) = &source.name {
+        for (id, source) in (0..).map(SourceId).zip(&self.plan.sources) {
+            if let (Some(name), true) = (&source.name, self.files.iter().all(|file| file.source != id)) {
                 observer.event(Event::Warning(format!("nothing is read for source `{name}`")));
             }
         }
@@ -104,12 +107,17 @@ impl Job {
 
     /// Items in all exports, where every manifest says so.
     fn manifest_items(&self) -> Option<u64> {
-        self.exports.iter().try_fold(0_u64, |all, export| all.checked_add(export.items?))
+        self.exports.iter().try_fold(0_u64, |all, (_, export)| all.checked_add(export.items?))
     }
 
     /// Items to read.
     fn items(&self) -> Option<u64> {
         self.manifest_items().map(|all| self.options.limit.map_or(all, |limit| limit.min(all)))
+    }
+
+    /// Whether every sink can take change records.
+    fn takes_changes(&self) -> bool {
+        self.sinks.iter().all(|sink| sink.takes_unplaced())
     }
 
     fn window(&self) -> usize {
@@ -128,7 +136,7 @@ impl Job {
         let mut log = KeyLog::create(&folder, partitions)?;
         let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|dataset| Shape::new(&dataset.leading)).collect();
         let mut ledger = Ledger::new(&self.plan);
-        let router = Router::new(&self.plan, &self.files, &self.only, Arc::default());
+        let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
         for unit in &self.units {
             let work = |chunk: &Chunk| {
@@ -155,7 +163,9 @@ impl Job {
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
-            walk(&self.pool, self.window(), &self.data_files(&unit.files), limit, work, |(counted, fatal, block, seen, bytes)| {
+            let files = self.data_files(&unit.files);
+            let longest = self.options.reading.max_line_bytes;
+            let warnings = walk(&self.pool, self.window(), &files, longest, limit, work, |(counted, fatal, block, seen, bytes)| {
                 if let Some(fatal) = fatal {
                     return Err(fatal);
                 }
@@ -166,6 +176,9 @@ impl Job {
                 }
                 log.append(&block)
             })?;
+            for warning in warnings {
+                observer.event(Event::Warning(warning));
+            }
             self.check_counts(unit, &ledger)?;
         }
         self.check_exports(&ledger)?;
@@ -182,7 +195,7 @@ impl Job {
 
     /// Writes one unit and, when everything is durable, its report.
     fn run_unit(&self, unit: &Unit, collisions: &Arc<Collisions>, observer: &mut dyn Observer) -> Result<()> {
-        let router = Router::new(&self.plan, &self.files, &self.only, Arc::clone(collisions));
+        let router = Router::new(&self.plan, &self.files, &self.only, Arc::clone(collisions), self.takes_changes());
         let encoders: Vec<_> = self.sinks.iter().map(|sink| sink.encoder()).collect();
         let work = |chunk: &Chunk| {
             with_arena(|arena| {
@@ -211,6 +224,7 @@ impl Job {
                 &self.pool,
                 self.window(),
                 &self.data_files(&unit.files),
+                self.options.reading.max_line_bytes,
                 limit,
                 work,
                 |(counted, rejects, payloads, fatal, bytes)| {
@@ -227,7 +241,7 @@ impl Job {
                     Ok(())
                 },
             );
-            let walked = walked.and_then(|()| self.check_counts(unit, &ledger));
+            let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
             let lanes: Vec<_> =
@@ -312,8 +326,9 @@ impl Job {
         }
         for id in &unit.files {
             let found = ledger.lines.get(&id.0).copied().unwrap_or(0);
-            self.files[id.index()].file.expect_items(found)?;
-            self.files[id.index()].check_unchanged()?;
+            let file = &self.files[id.index()].file;
+            file.expect_items(found)?;
+            file.location.check_unchanged(&file.facts)?;
         }
         Ok(())
     }
@@ -323,8 +338,8 @@ impl Job {
         if self.options.limit.is_some() {
             return Ok(());
         }
-        for (source, export) in (0..).map(SourceId).zip(&self.exports) {
-            let ids = (0_u32..).zip(&self.files).filter(|(_, file)| file.source == source);
+        for (at, (_, export)) in self.exports.iter().enumerate() {
+            let ids = (0_u32..).zip(&self.files).filter(|(_, file)| file.export == at);
             export.expect_items(ids.filter_map(|(id, _)| ledger.lines.get(&id)).sum())?;
         }
         Ok(())

@@ -137,6 +137,9 @@ pub(crate) struct Ledger {
     pub rules: BTreeMap<String, u64>,
     /// `aws:rep:*` attributes of old global tables that were dropped.
     pub replication_attributes: u64,
+    /// Change records by what happened.
+    #[serde(default)]
+    pub changes: BTreeMap<String, u64>,
     /// Outputs handed to the sinks by dataset id: those for a table, and those for Parquet only.
     pub outgoing: BTreeMap<u32, Outgone>,
 }
@@ -162,7 +165,7 @@ impl Ledger {
 
     /// Adds the ledger of another part of the run.
     pub(crate) fn add(&mut self, other: &Ledger) {
-        let Ledger { entities, unreadable, lines, rules, replication_attributes, outgoing } = other;
+        let Ledger { entities, unreadable, lines, rules, replication_attributes, changes, outgoing } = other;
         if self.entities.len() < entities.len() {
             self.entities.resize(entities.len(), Counts::default());
         }
@@ -177,6 +180,9 @@ impl Ledger {
             *self.rules.entry(rule.clone()).or_default() += count;
         }
         self.replication_attributes += replication_attributes;
+        for (op, count) in changes {
+            *self.changes.entry(op.clone()).or_default() += count;
+        }
         for (dataset, count) in outgoing {
             let mine = self.outgoing.entry(*dataset).or_default();
             mine.placed += count.placed;

@@ -12,7 +12,7 @@ use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
-use crate::model::{EntityId, SourceId, Targets};
+use crate::model::{EntityId, Format, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
@@ -22,14 +22,15 @@ use crate::sink::import_files::ImportFiles;
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
 use crate::source::manifest::{self, Export};
+use crate::store::Location;
 
 /// An export for one source of the plan.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The name of `[source.NAME]`; `None` for a plain `[source]`.
     pub source: Option<String>,
-    /// An export, or data files named one by one.
-    pub paths: Vec<PathBuf>,
+    /// An export, incremental exports whose windows follow each other, or data files named one by one.
+    pub locations: Vec<Location>,
 }
 
 /// Where items go.
@@ -54,6 +55,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
+    /// How `import:` writes items.
+    pub import_format: Format,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
     /// Workers; the output does not depend on it.
@@ -62,6 +65,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Carry these entities only; the others are dropped and counted. Empty: all.
     pub only: Vec<String>,
+    /// Which export is meant where a folder holds several, and what is compared with its manifest.
+    pub reading: manifest::Options,
     /// The run's folder: reports, rejects, and what a pass keeps on disk.
     pub work: PathBuf,
 }
@@ -208,7 +213,8 @@ fn check_folders(options: &Options) -> Result<()> {
 /// What a run empties must not be what it reads: rejects that are run again are the only copy of their reasons.
 pub(super) fn check_inputs(inputs: &[Input], work: &Path) -> Result<()> {
     let own: Vec<_> = OF_A_RUN.iter().map(|name| resolved(work).join(name)).collect();
-    match inputs.iter().flat_map(|input| &input.paths).find(|path| path.exists() && own.iter().any(|own| resolved(path).starts_with(own))) {
+    let mut paths = inputs.iter().flat_map(|input| &input.locations).filter_map(Location::local);
+    match paths.find(|path| path.exists() && own.iter().any(|own| resolved(path).starts_with(own))) {
         None => Ok(()),
         Some(path) => Err(Error::new(Kind::Usage, "the input lies in the work folder, which the run empties at its start")
             .with("found", format_args!("--from {} and --work {}", path.display(), work.display()))
@@ -233,7 +239,11 @@ fn resolved(path: &Path) -> PathBuf {
     found
 }
 
-pub(super) fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>, Vec<RunFile>)> {
+/// Exports, each with the source it is for.
+pub(super) type Exports = Vec<(SourceId, Export)>;
+
+/// The exports and all their data files.
+pub(super) fn open_inputs(plan: &Plan, inputs: &[Input], reading: &manifest::Options) -> Result<(Exports, Vec<RunFile>)> {
     for input in inputs {
         if !plan.sources.iter().any(|source| source.name == input.source) {
             let message = match &input.source {
@@ -249,13 +259,17 @@ pub(super) fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>,
     let mut exports = Vec::new();
     let mut files = Vec::new();
     for (id, source) in (0..).map(SourceId).zip(&plan.sources) {
-        let paths: Vec<_> = inputs.iter().filter(|input| input.source == source.name).flat_map(|input| input.paths.clone()).collect();
-        let export = if paths.is_empty() { Export::default() } else { manifest::open_all(&paths)? };
-        files.extend(export.files.iter().map(|file| RunFile::new(id, file.clone())));
-        exports.push(export);
+        let named: Vec<_> = inputs.iter().filter(|input| input.source == source.name).flat_map(|input| input.locations.clone()).collect();
+        if named.is_empty() {
+            continue;
+        }
+        for export in manifest::open_all(&named, reading)? {
+            files.extend(export.files.iter().map(|file| RunFile { source: id, export: exports.len(), file: file.clone() }));
+            exports.push((id, export));
+        }
     }
     // Rejects of one source are run again alone; but where a whole export is read, a source that is not named was forgotten.
-    let whole = exports.iter().any(|export| export.summary.is_some());
+    let whole = exports.iter().any(|(_, export)| export.summary.is_some());
     let unnamed = plan.sources.iter().find(|source| !inputs.iter().any(|input| input.source == source.name));
     match unnamed {
         Some(source) if whole || inputs.is_empty() => {
@@ -266,6 +280,19 @@ pub(super) fn open_inputs(plan: &Plan, inputs: &[Input]) -> Result<(Vec<Export>,
             Err(Error::new(Kind::Usage, format!("no export is named{of}")).with("hint", hint))
         }
         _ => Ok((exports, files)),
+    }
+}
+
+/// Change records are rows of a history, not items of a table.
+pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sink>]) -> Result<()> {
+    let Some((_, export)) = exports.iter().find(|(_, export)| export.window().is_some()) else { return Ok(()) };
+    match sinks.iter().find(|sink| !sink.takes_unplaced()) {
+        None => Ok(()),
+        Some(sink) => Err(Error::new(Kind::Usage, "an incremental export holds changes of items, which this sink does not take")
+            .with("export", export.summary.as_ref().and_then(|summary| summary.export_arn.as_deref()).unwrap_or("(without ARN)"))
+            .with("sink", sink.name())
+            .with("expected", "parquet:DIR alone")
+            .with("hint", "run the full export into the table first; changes go to parquet: as rows with _op and _written_at")),
     }
 }
 
@@ -284,7 +311,8 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
                 }
                 Destination::Import(dir) => {
-                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    let names = options.table_names.clone();
+                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

@@ -28,7 +28,8 @@ const READ_AHEAD: usize = 2;
 
 /// Walks over `files`: `work` runs in the pool for each chunk, `take` gets the results in order.
 ///
-/// `limit` ends the walk after so many lines. At most `window` chunks are in the pool or waiting to be taken.
+/// `limit` ends the walk after so many lines. At most `window` chunks are in the pool or waiting to be taken. Gives what the user should
+/// know of the files, in their order.
 ///
 /// # Errors
 /// The first cause: what a reader found, or what `take` says.
@@ -36,10 +37,11 @@ pub(crate) fn walk<T: Send>(
     pool: &ThreadPool,
     window: usize,
     files: &[(FileId, &DataFile)],
+    max_line_bytes: usize,
     limit: Option<u64>,
     work: impl Fn(&Chunk) -> T + Sync,
     mut take: impl FnMut(T) -> Result<()>,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let work = &work;
     thread::scope(|threads| {
         pool.in_place_scope_fifo(|scope| {
@@ -48,29 +50,40 @@ pub(crate) fn walk<T: Send>(
                 let (chunks, received) = bounded(READ_AHEAD);
                 threads.spawn(move || {
                     let mut reader = match ChunkReader::open(file, id, CHUNK_BYTES) {
-                        Ok(reader) => reader,
+                        Ok(reader) => reader.with_max_line(max_line_bytes),
                         // A closed channel means that the feeder has ended and knows why.
                         Err(error) => return drop(chunks.send(Err(error))),
                     };
                     while let Some(chunk) = reader.next().transpose() {
                         let failed = chunk.is_err();
-                        if chunks.send(chunk).is_err() || failed {
+                        if chunks.send(chunk.map(Read::Chunk)).is_err() || failed {
                             return;
                         }
+                    }
+                    if let Some(warning) = reader.warning() {
+                        drop(chunks.send(Ok(Read::Warning(warning))));
                     }
                 });
                 received
             };
-            let mut open: VecDeque<Receiver<Result<Chunk>>> = waiting.by_ref().take(OPEN_FILES).map(start).collect();
+            let mut warnings = Vec::new();
+            let mut open: VecDeque<Receiver<Result<Read>>> = waiting.by_ref().take(OPEN_FILES).map(start).collect();
             let mut running: VecDeque<(Receiver<T>, usize)> = VecDeque::new();
             let mut left = limit;
             while let Some(file) = open.pop_front() {
-                let Ok(chunk) = file.recv() else {
+                let Ok(read) = file.recv() else {
                     open.extend(waiting.next().map(start));
                     continue;
                 };
-                let mut chunk = chunk?;
+                let read = read?;
                 open.push_back(file);
+                let mut chunk = match read {
+                    Read::Chunk(chunk) => chunk,
+                    Read::Warning(warning) => {
+                        warnings.push(warning);
+                        continue;
+                    }
+                };
                 if let Some(left) = &mut left {
                     *left -= cut(&mut chunk, *left);
                 }
@@ -91,9 +104,16 @@ pub(crate) fn walk<T: Send>(
             while !running.is_empty() {
                 take_oldest(&mut running, &mut take)?;
             }
-            Ok(())
+            Ok(warnings)
         })
     })
+}
+
+/// What comes out of a data file.
+enum Read {
+    Chunk(Chunk),
+    /// After the last chunk.
+    Warning(String),
 }
 
 fn take_oldest<T>(running: &mut VecDeque<(Receiver<T>, usize)>, take: &mut impl FnMut(T) -> Result<()>) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::exec::ledger::Ledger;
 use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
-use crate::model::{Arena, Batch, Change, EntityId, Fate, Item, Origin, Row, Value};
+use crate::model::{Arena, Batch, Change, EntityId, Fate, Item, Op, Origin, Row, Table, Value};
 use crate::plan::transform::Classifier;
 use crate::plan::{Entity, Plan, Source, Unclassified};
 use crate::proof::collisions::Collisions;
@@ -39,6 +39,8 @@ pub(crate) struct Router<'p> {
     /// Only these entities are carried; the others are dropped and counted. Empty: all.
     only: &'p [EntityId],
     collisions: Arc<Collisions>,
+    /// Whether change records may leave; else they are rejects.
+    takes_changes: bool,
 }
 
 thread_local! {
@@ -56,8 +58,14 @@ pub(crate) fn with_arena<T>(work: impl FnOnce(&Arena) -> T) -> T {
 }
 
 impl<'p> Router<'p> {
-    pub(crate) fn new(plan: &'p Plan, files: &'p [RunFile], only: &'p [EntityId], collisions: Arc<Collisions>) -> Self {
-        Self { plan, classifier: Classifier::new(plan), files, only, collisions }
+    pub(crate) fn new(
+        plan: &'p Plan,
+        files: &'p [RunFile],
+        only: &'p [EntityId],
+        collisions: Arc<Collisions>,
+        takes_changes: bool,
+    ) -> Self {
+        Self { plan, classifier: Classifier::new(plan), files, only, collisions, takes_changes }
     }
 
     /// Routes the lines of a chunk. What it gives borrows from the chunk and the arena.
@@ -83,8 +91,9 @@ impl<'p> Router<'p> {
             let (mut item, change) = match record {
                 Record::Item(item) => (item, None),
                 Record::Change(record) => {
-                    let change = Change { op: record.op(), written_at: record.written_at };
-                    (record.into_image(), Some(change))
+                    let (change, image) = record.into_image();
+                    *routed.ledger.changes.entry(change.op.name().to_owned()).or_default() += 1;
+                    (image, Some(change))
                 }
             };
             if self.plan.drop_replication {
@@ -127,12 +136,44 @@ impl<'p> Router<'p> {
         for (output, batch) in entity.outputs.iter().zip(&mut batches) {
             let changes = output.carry(self.plan, source, batch);
             routed.ledger.entities[id.index()].change(changes);
+            let table = output.table.map(|table| self.plan.targets.table(table));
+            self.mark_changes(source, (!output.key.is_empty()).then_some(table).flatten(), batch);
             if output.table.is_some() && !self.collisions.is_empty() {
                 batch.each(|row| self.collide(row.origin));
             }
         }
         routed.settle(id, entity, source, read, batches);
         routed.ledger.entities[id.index()].nanos += u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Says on the items of change records what happened to them. Of a deleted one only its key is left, that of `table` or else of the
+    /// source, and what it was.
+    fn mark_changes(&self, source: &Source, table: Option<&Table>, batch: &mut Batch<'_>) {
+        if batch.rows.iter().all(|row| row.change.is_none()) {
+            return;
+        }
+        let kept = |name: &str| match table {
+            Some(table) => table.key.attributes().any(|key| key.name == name) || table.type_attribute.as_deref() == Some(name),
+            None => source.partition == name || source.sort.as_deref() == Some(name) || source.type_attribute.as_deref() == Some(name),
+        };
+        batch.each(|row| {
+            let Some(change) = row.change else { return Ok(Fate::Keep) };
+            if !self.takes_changes {
+                let message = "a change record of an incremental export; changes go to parquet: alone".to_owned();
+                return Err(Reason::new(Stage::Write, "change-record", message));
+            }
+            if let Some(name) = Change::COLUMNS.into_iter().find(|name| row.item.get(name).is_some()) {
+                let message = format!("the item has an attribute `{name}`, which a change record needs for itself; rename it with a step");
+                return Err(Reason::new(Stage::Write, "reserved-name", message));
+            }
+            if change.op == Op::Delete {
+                row.item.retain(|name, _| kept(name));
+            }
+            let [op, written_at] = Change::COLUMNS;
+            row.item.set(op, Value::S(change.op.name()));
+            row.item.set(written_at, Value::N(row.item.arena().alloc_str(&change.written_at.to_string())));
+            Ok(Fate::Keep)
+        });
     }
 
     fn collide(&self, origin: Origin) -> Result<Fate, Reason> {
@@ -186,6 +227,7 @@ impl<'p> Router<'p> {
                     row.size = limits::check_item(&row.item, table.map(|table| self.plan.targets.table(table)))?;
                     if table.is_some() { self.collide(row.origin) } else { Ok(Fate::Keep) }
                 });
+                self.mark_changes(source, None, &mut batch);
                 counts.written += batch.rows.len() as u64;
                 counts.rejected += batch.refused.len() as u64;
                 counts.bytes += batch.rows.iter().map(|row| u64::from(row.size)).sum::<u64>();
@@ -247,7 +289,16 @@ impl<'a> Routed<'a> {
         self.rejects.push(reject);
     }
 
-    fn leave(&mut self, outgoing: Outgoing<'a>) {
+    /// Hands rows to the sinks. What comes from change records is a row of a history, which no table takes.
+    fn leave(&mut self, mut outgoing: Outgoing<'a>) {
+        if outgoing.table.is_some() && outgoing.rows.iter().any(|row| row.change.is_some()) {
+            let (rows, items) = outgoing.rows.into_iter().partition::<Vec<_>, _>(|row| row.change.is_some());
+            self.leave(Outgoing { rows, table: None, ..outgoing });
+            if items.is_empty() {
+                return;
+            }
+            outgoing.rows = items;
+        }
         let outgone = self.ledger.outgoing.entry(outgoing.dataset.0).or_default();
         let count = outgoing.rows.len() as u64;
         match outgoing.table {

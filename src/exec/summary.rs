@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::exec::ledger::{Counts, Ledger};
+use crate::model::SourceId;
 use crate::plan::Plan;
 use crate::sink::Written;
-use crate::source::manifest::Export;
+use crate::source::manifest::{Content, Export};
 
 /// A finished run. The field names are stable.
 #[derive(Clone, Debug, Serialize)]
@@ -26,6 +27,9 @@ pub struct Summary {
     pub read: u64,
     /// All entities together.
     pub total: Counts,
+    /// What happened to the items, where change records were read.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub changes: BTreeMap<String, u64>,
     /// An entity a row, in the order of the pipeline; entities without items too.
     pub entities: Vec<EntitySummary>,
     /// A sink a row, in the order of the command line.
@@ -43,18 +47,54 @@ pub struct Summary {
 pub struct ExportSummary {
     /// The name of the source, where the pipeline has several.
     pub source: Option<String>,
-    /// The table's ARN, from the export's summary.
+    /// `full` or `incremental`, from the export's summary.
+    pub kind: Option<&'static str>,
+    /// Its ARN.
+    pub export_arn: Option<String>,
+    /// The table's ARN.
     pub table_arn: Option<String>,
-    /// The point in time of the export.
+    /// The point in time of a full export.
     pub export_time: Option<String>,
+    /// The start of an incremental export's window, which belongs to it.
+    pub from_time: Option<String>,
+    /// The end of the window, which does not.
+    pub to_time: Option<String>,
+    /// Which images an incremental export has: `NEW_IMAGE` or `NEW_AND_OLD_IMAGES`.
+    pub view: Option<&'static str>,
     /// Data files, empty ones too.
     pub files: usize,
     /// Their compressed bytes.
     pub compressed_bytes: u64,
-    /// Items by the manifest.
+    /// Items, or change records, by the manifest.
     pub items: Option<u64>,
     /// Whether every file was compared with an md5.
     pub md5_checked: bool,
+}
+
+impl ExportSummary {
+    /// What is known of an export, which was read for the source of this name.
+    pub(crate) fn new(source: Option<String>, export: &Export) -> Self {
+        let summary = export.summary.as_ref();
+        let (kind, export_time, window) = match summary.map(|summary| &summary.content) {
+            None => (None, None, None),
+            Some(Content::Items { export_time }) => (Some("full"), export_time.clone(), None),
+            Some(Content::Changes(window)) => (Some("incremental"), None, Some(window)),
+        };
+        Self {
+            source,
+            kind,
+            export_arn: summary.and_then(|summary| summary.export_arn.clone()),
+            table_arn: summary.and_then(|summary| summary.table_arn.clone()),
+            export_time,
+            from_time: window.and_then(|window| window.from.clone()),
+            to_time: window.and_then(|window| window.to.clone()),
+            view: window.map(|window| window.view.name()),
+            files: export.files.len(),
+            compressed_bytes: export.compressed_bytes(),
+            items: export.items,
+            md5_checked: export.checked,
+        }
+    }
 }
 
 /// One entity.
@@ -97,7 +137,7 @@ impl Summary {
     #[expect(clippy::too_many_arguments, reason = "each is one fact of the run, and only the commit makes a summary")]
     pub(crate) fn new(
         plan: &Plan,
-        exports: &[Export],
+        exports: &[(SourceId, Export)],
         ledger: &Ledger,
         manifest_items: Option<u64>,
         limit: Option<u64>,
@@ -105,20 +145,7 @@ impl Summary {
         reject_files: Vec<PathBuf>,
         elapsed: Duration,
     ) -> Self {
-        let exports = plan
-            .sources
-            .iter()
-            .zip(exports)
-            .map(|(source, export)| ExportSummary {
-                source: source.name.clone(),
-                table_arn: export.summary.as_ref().and_then(|summary| summary.table_arn.clone()),
-                export_time: export.summary.as_ref().and_then(|summary| summary.export_time.clone()),
-                files: export.files.len(),
-                compressed_bytes: export.compressed_bytes(),
-                items: export.items,
-                md5_checked: export.checked,
-            })
-            .collect();
+        let exports = exports.iter().map(|(id, export)| ExportSummary::new(plan.sources[id.index()].name.clone(), export)).collect();
         let mut entities: Vec<_> = plan
             .entities
             .iter()
@@ -155,6 +182,7 @@ impl Summary {
             limit,
             read: ledger.records(),
             total: ledger.total(),
+            changes: ledger.changes.clone(),
             entities,
             sinks,
             rejects: RejectsSummary { count: ledger.rules.values().sum(), by_rule: ledger.rules.clone(), files: reject_files },

@@ -1,8 +1,6 @@
 //! Units: the pieces of work that are done or not done, and their reports.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,29 +21,8 @@ pub(crate) struct RunFile {
     pub(crate) source: SourceId,
     /// The file.
     pub(crate) file: DataFile,
-    /// When it was last written, where the file system says so.
-    pub(crate) modified: Option<SystemTime>,
-}
-
-impl RunFile {
-    /// A file as it is now.
-    pub(crate) fn new(source: SourceId, file: DataFile) -> Self {
-        let modified = fs::metadata(&file.path).and_then(|found| found.modified()).ok();
-        Self { source, file, modified }
-    }
-
-    /// Checks that the file is the one that was opened: what was proved of it in one pass must hold in the next.
-    pub(crate) fn check_unchanged(&self) -> Result<()> {
-        let found = fs::metadata(&self.file.path);
-        let same = found.is_ok_and(|found| found.len() == self.file.compressed_bytes && found.modified().ok() == self.modified);
-        if same {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Input, "a data file changed while it was read")
-            .with("file", self.file.path.display())
-            .with("expected", "the same size and time of last change as at the start")
-            .with("hint", "run again when nothing writes to the file any more"))
-    }
+    /// The export it belongs to, by its place among those of the run.
+    pub(crate) export: usize,
 }
 
 /// Whole data files that are worked on together.
@@ -61,10 +38,10 @@ pub(crate) struct Unit {
 pub(crate) fn pack(files: &[RunFile]) -> Vec<Unit> {
     let mut order: Vec<_> = (0_u32..).map(FileId).zip(files).collect();
     // Equal sizes go by place in the manifest, so that the order is whole.
-    order.sort_by_key(|(id, file)| (std::cmp::Reverse(file.file.compressed_bytes), *id));
+    order.sort_by_key(|(id, file)| (std::cmp::Reverse(file.file.facts.bytes), *id));
     let mut units: Vec<(u64, Vec<FileId>)> = Vec::new();
     for (id, file) in order {
-        let size = file.file.compressed_bytes;
+        let size = file.file.facts.bytes;
         match units.iter_mut().find(|(bytes, _)| bytes.saturating_add(size) <= UNIT_BYTES) {
             Some((bytes, ids)) => {
                 *bytes += size;
@@ -113,9 +90,12 @@ impl UnitReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{Facts, Location, Stamp};
 
-    fn file(name: &str, compressed_bytes: u64) -> RunFile {
-        RunFile::new(SourceId(0), DataFile { path: name.into(), name: name.to_owned(), items: None, md5: None, compressed_bytes })
+    fn file(name: &str, bytes: u64) -> RunFile {
+        let facts = Facts { bytes, stamp: Stamp::Modified(None) };
+        let file = DataFile { location: Location::Local(name.into()), name: name.to_owned(), items: None, md5: None, facts };
+        RunFile { source: SourceId(0), export: 0, file }
     }
 
     #[test]

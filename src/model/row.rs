@@ -45,7 +45,7 @@ id!(
 pub struct Origin {
     /// The data file.
     pub file: FileId,
-    /// The line in the uncompressed file, from 1.
+    /// The line in the uncompressed file, from 1; in a file of JSON documents, the number of the element in the file, from 1.
     pub line: u64,
 }
 
@@ -54,6 +54,8 @@ pub struct Origin {
 pub enum Format {
     /// `DynamoDB` JSON.
     Json,
+    /// Amazon Ion text.
+    Ion,
 }
 
 /// The text that a record was read from.
@@ -63,7 +65,7 @@ pub struct Raw<'a> {
     pub format: Format,
     /// What it is.
     pub part: Part,
-    /// The text, from `{` to `}`.
+    /// The text, from `{` to `}`; for [`Format::Ion`] without a version marker.
     pub bytes: &'a [u8],
 }
 
@@ -114,6 +116,13 @@ pub struct Change {
     pub op: Op,
     /// When the last write happened, in microseconds since 1970.
     pub written_at: u64,
+    /// Nothing but the key is known of the item.
+    pub keys_only: bool,
+}
+
+impl Change {
+    /// The attributes that say on an item what happened to it, and when.
+    pub const COLUMNS: [&str; 2] = ["_op", "_written_at"];
 }
 
 /// One item with what is known about it.

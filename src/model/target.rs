@@ -83,7 +83,7 @@ pub struct Dataset {
     /// The tables its items go to, in order of first use; several where an entity is emitted to more
     /// than one, none where its items go to Parquet only.
     pub tables: Vec<TableId>,
-    /// Attributes that lead the columns: table keys, index keys, the type attribute.
+    /// Attributes that lead the columns: what change records add, table keys, index keys, the type attribute.
     pub leading: Vec<String>,
 }
 

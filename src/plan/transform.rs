@@ -143,19 +143,35 @@ pub struct Changes {
 
 impl Output {
     /// Takes the rows of `batch` all the way to where a sink may have them.
+    ///
+    /// Of an item that was deleted perhaps nothing but the key is known; conditions and steps, which ask for more, pass it by.
     pub fn carry(&self, plan: &Plan, source: &Source, batch: &mut Batch<'_>) -> Changes {
+        let keys_only = |row: &Row<'_>| row.change.is_some_and(|change| change.keys_only);
+        let bare: Vec<_> =
+            if batch.rows.iter().any(keys_only) { batch.rows.extract_if(.., |row| keys_only(row)).collect() } else { Vec::new() };
         if let Some(when) = &self.when {
             batch.each(|row| Ok(if when.holds(&row.item) { Fate::Keep } else { Fate::Drop }));
         }
         for step in &self.steps {
             step.apply(batch);
         }
+        if !bare.is_empty() {
+            batch.rows.extend(bare);
+            batch.rows.sort_by_key(|row| row.origin);
+        }
         let table = self.table.map(|id| plan.targets.table(id));
         let cleared = table.map_or_else(Vec::new, |table| self.cleared(table));
         let mut changes = Changes::default();
         batch.each(|row| {
             if let Some(table) = table {
-                self.place(table, &cleared, source, row, &mut changes)?;
+                self.place(table, &cleared, source, row, &mut changes).map_err(|mut reason| {
+                    if keys_only(row) && reason.rule == "key-part-missing" {
+                        reason
+                            .message
+                            .push_str("; of a deleted item this export has the key only, one with NEW_AND_OLD_IMAGES has the rest too");
+                    }
+                    reason
+                })?;
             }
             self.stamp(table, source, row, &mut changes);
             row.size = limits::check_item(&row.item, table)?;
@@ -170,7 +186,7 @@ impl Output {
         let arena = row.item.arena();
         let mut new = bumpalo::collections::Vec::new_in(arena);
         for (name, template) in &self.key {
-            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row.captures, error))?;
+            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row, error))?;
             new.push((name.as_str(), key_value(text, kind_of(&table.key, name), name)?));
         }
         for (index, templates) in table.indexes.iter().zip(&self.indexes) {
@@ -180,7 +196,7 @@ impl Output {
                 match template.render(row.captures, &row.item) {
                     Ok(text) => parts.push((name.as_str(), key_value(text, kind_of(&index.key, name), name)?)),
                     Err(RenderError::Missing(_)) => break,
-                    Err(error) => return Err(key_reason(name, template, row.captures, error)),
+                    Err(error) => return Err(key_reason(name, template, row, error)),
                 }
             }
             if parts.len() == templates.len() {
@@ -261,11 +277,16 @@ fn key_value<'a>(text: &'a str, kind: KeyType, name: &str) -> Result<Value<'a>, 
     }
 }
 
-fn key_reason(name: &str, template: &Template, captures: &[Option<&str>], error: RenderError) -> Reason {
+fn key_reason(name: &str, template: &Template, row: &Row<'_>, error: RenderError) -> Reason {
     match error {
         RenderError::Missing(part) => {
-            let why = match captures {
-                [_, ..] if captures.iter().all(Option::is_none) => "; its key does not fit the entity's `match`, so nothing was captured",
+            let why = match row.captures {
+                _ if row.change.is_some_and(|change| change.keys_only) => {
+                    "; of a deleted item an export with NEW_IMAGE has the key alone, one with NEW_AND_OLD_IMAGES the old image too"
+                }
+                captures @ [_, ..] if captures.iter().all(Option::is_none) => {
+                    "; its key does not fit the entity's `match`, so nothing was captured"
+                }
                 _ => "",
             };
             let message =

@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::codec;
-use crate::error::{Error, Kind, Reason, Result, Stage};
+use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
-use crate::sink::put_requests::{self, BYTES, PUTS, Put, Puts, TAIL};
+use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL, TablePuts};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Staging;
@@ -30,8 +29,8 @@ pub struct Payload {
 struct TablePayload {
     table: TableId,
     puts: Puts,
-    /// The puts that no request can hold, in order: the place in `puts`, and the item as read.
-    oversized: Vec<(usize, Vec<u8>)>,
+    /// The items that no request can hold.
+    refused: Vec<LateReject>,
 }
 
 /// The sink `batch:DIR`.
@@ -85,15 +84,9 @@ struct Requests {
 
 impl Encoder for Requests {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
-        let with_sources = |(table, puts): (TableId, Puts)| {
-            let head = put_requests::head(self.folders.service_name(table)).len();
-            let is_oversized = |at: &usize| head + puts.json(*at).len() + TAIL.len() > self.limit;
-            let rows = || outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows);
-            let oversized =
-                (0..puts.len()).zip(rows()).filter(|(at, _)| is_oversized(at)).map(|(at, row)| (at, codec::json_line(row.source)));
-            TablePayload { table, oversized: oversized.collect(), puts }
-        };
-        let tables = put_requests::encode(outgoing, self.folders.targets())?.into_iter().map(with_sources).collect();
+        let name = |table| self.folders.service_name(table);
+        let tables = put_requests::encode(outgoing, self.folders.targets(), name, self.limit)?;
+        let tables = tables.into_iter().map(|TablePuts { table, puts, refused, .. }| TablePayload { table, puts, refused }).collect();
         Ok(crate::sink::Payload::Batch(Payload { tables }))
     }
 }
@@ -149,16 +142,13 @@ impl Writer for Files {
         let crate::sink::Payload::Batch(payload) = payload else {
             return Err(Error::new(Kind::Bug, "a payload of another sink reached the batch files"));
         };
-        for TablePayload { table, puts, oversized } in payload.tables {
-            let mut oversized = oversized.into_iter().peekable();
+        for TablePayload { table, puts, refused } in payload.tables {
+            for reject in &refused {
+                *self.refused.entry(reject.dataset.0).or_default() += 1;
+            }
+            late.extend(refused);
             for at in 0..puts.len() {
                 let (json, key) = (puts.json(at), puts.key(at));
-                // An item of 400 KB may be of any size as JSON: a number of 126 digits is stored in 22 bytes.
-                if let Some((_, source)) = oversized.next_if(|(place, _)| *place == at) {
-                    let size = self.open[table.index()].head + json.len() + TAIL.len();
-                    late.push(self.refuse(puts.put(at), size, source));
-                    continue;
-                }
                 if !self.open[table.index()].takes(json, key, self.limit) {
                     self.close(table)?;
                 }
@@ -180,14 +170,6 @@ impl Writer for Files {
 }
 
 impl Files {
-    fn refuse(&mut self, put: &Put, size: usize, source: Vec<u8>) -> LateReject {
-        *self.refused.entry(put.dataset.0).or_default() += 1;
-        let limit = self.limit;
-        let message = format!("a request with this item alone has {size} bytes as JSON, limit {limit}; make the item smaller");
-        let reason = Reason::new(Stage::Write, "request-size", message);
-        LateReject { origin: put.origin, entity: put.entity, dataset: put.dataset, reason, source }
-    }
-
     fn close(&mut self, table: TableId) -> Result<()> {
         let open = &mut self.open[table.index()];
         if open.puts == 0 {

@@ -1,14 +1,17 @@
 //! The puts of `BatchWriteItem` requests as JSON: what `batch:` and `dynamodb` have in common.
 //!
-//! Knows what the service takes in one request; knows nothing of files or connections.
+//! Knows what the service takes in one request, and refuses an item that is too large for a request of its own; knows nothing of
+//! files or connections.
 
 use std::ops::Range;
 
-use crate::codec::ddb_json;
-use crate::error::{Error, Kind, Result};
+use crate::codec::{self, ddb_json};
+use crate::error::{Error, Kind, Reason, Result, Stage};
 use crate::limits;
-use crate::model::{DatasetId, EntityId, Origin, TableId, Targets};
-use crate::sink::Outgoing;
+use crate::model::{DatasetId, Row, TableId, Targets};
+#[cfg(feature = "dynamodb")]
+use crate::model::{EntityId, Origin};
+use crate::sink::{LateReject, Outgoing};
 
 /// The most puts in a request (AWS, `BatchWriteItem`).
 pub(super) const PUTS: usize = 25;
@@ -42,7 +45,10 @@ pub(super) struct Puts {
 pub(super) struct Put {
     json: Range<usize>,
     key: Range<usize>,
+    /// For what the service refuses later.
+    #[cfg(feature = "dynamodb")]
     pub(super) origin: Origin,
+    #[cfg(feature = "dynamodb")]
     pub(super) entity: EntityId,
     pub(super) dataset: DatasetId,
 }
@@ -73,22 +79,48 @@ impl Puts {
     }
 }
 
-/// Encodes the rows that go to tables: the tables in the order of their first row, the rows of each in order.
-pub(super) fn encode(outgoing: &[Outgoing<'_>], targets: &Targets) -> Result<Vec<(TableId, Puts)>> {
-    let mut tables: Vec<(TableId, Puts)> = Vec::new();
+/// What the rows of a chunk are for one table.
+#[derive(Debug)]
+pub(super) struct TablePuts<'r, 'a> {
+    pub(super) table: TableId,
+    pub(super) puts: Puts,
+    /// The row of each put.
+    pub(super) rows: Vec<&'r Row<'a>>,
+    /// The rows that no request can hold.
+    pub(super) refused: Vec<LateReject>,
+    /// The bytes of a request around its puts.
+    around: usize,
+}
+
+/// Encodes the rows that go to tables: the tables in the order of their first row, the rows of each in order. `name` gives a table's
+/// name in the service; no request may have more than `limit` bytes.
+pub(super) fn encode<'r, 'a>(
+    outgoing: &'r [Outgoing<'a>],
+    targets: &Targets,
+    name: impl Fn(TableId) -> &'r str,
+    limit: usize,
+) -> Result<Vec<TablePuts<'r, 'a>>> {
+    let mut tables: Vec<TablePuts<'r, 'a>> = Vec::new();
     for group in outgoing {
         let Some(table) = group.table else { continue };
-        let at = tables.iter().position(|(known, _)| *known == table).unwrap_or_else(|| {
-            tables.push((table, Puts::default()));
+        let at = tables.iter().position(|known| known.table == table).unwrap_or_else(|| {
+            let around = head(name(table)).len() + TAIL.len();
+            tables.push(TablePuts { table, puts: Puts::default(), rows: Vec::new(), refused: Vec::new(), around });
             tables.len() - 1
         });
-        let puts = &mut tables[at].1;
+        let TablePuts { puts, rows, refused, around, .. } = &mut tables[at];
         let schema = &targets.table(table).key;
         for row in &group.rows {
             let (json, key) = (puts.json.len(), puts.keys.len());
             puts.json.extend_from_slice(b"{\"PutRequest\":{\"Item\":");
             ddb_json::write_item(&row.item, &mut puts.json);
             puts.json.extend_from_slice(b"}}");
+            let size = *around + puts.json.len() - json;
+            if size > limit {
+                puts.json.truncate(json);
+                refused.push(too_large(group, row, size, limit));
+                continue;
+            }
             if !limits::canonical_key(&row.item, schema, &mut puts.keys) {
                 return Err(Error::new(Kind::Bug, "an item without its key passed the checks")
                     .with("table", &targets.table(table).name)
@@ -97,12 +129,27 @@ pub(super) fn encode(outgoing: &[Outgoing<'_>], targets: &Targets) -> Result<Vec
             puts.each.push(Put {
                 json: json..puts.json.len(),
                 key: key..puts.keys.len(),
+                #[cfg(feature = "dynamodb")]
                 origin: row.origin,
+                #[cfg(feature = "dynamodb")]
                 entity: group.entity,
                 dataset: group.dataset,
             });
+            rows.push(row);
         }
     }
-    tables.retain(|(_, puts)| puts.len() > 0);
+    tables.retain(|table| !table.rows.is_empty() || !table.refused.is_empty());
     Ok(tables)
+}
+
+/// An item of 400 KB may be of any size as JSON: a number of 126 digits is stored in 2 bytes where all but one are zeros.
+fn too_large(group: &Outgoing<'_>, row: &Row<'_>, size: usize, limit: usize) -> LateReject {
+    let message = format!("a request with this item alone has {size} bytes as JSON, limit {limit}; make the item smaller");
+    LateReject {
+        origin: row.origin,
+        entity: group.entity,
+        dataset: group.dataset,
+        reason: Reason::new(Stage::Write, "request-size", message),
+        source: codec::json_line(row.source),
+    }
 }

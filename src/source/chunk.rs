@@ -1,120 +1,102 @@
-//! Line-aligned pieces of a data file. Knows gzip and line ends; knows nothing of items.
+//! Line-aligned pieces of a data file. Knows line ends and how records lie in a file; knows nothing of items.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::{Decompress, FlushDecompress, Status};
-use md5::{Digest, Md5};
+use std::io::Read;
 
 use crate::error::{Error, Kind, Result};
 use crate::model::{FileId, Format, Origin};
 use crate::source::Chunk;
+use crate::source::frame::Framer;
+use crate::source::inflate::Text;
 use crate::source::manifest::DataFile;
-use crate::store::{self, io_error};
+use crate::source::sniff::{self, Shape};
 
-/// The file is read in pieces of this many bytes.
-const READ_BYTES: usize = 256 * 1024;
-
-/// The longest line. An item of 400 KB takes some 4 MB as JSON, in theory 18 MB; what is longer is no item.
+/// The longest line, unless told otherwise. An item of 400 KB takes some 4 MB as JSON, in theory 18 MB; what is longer is no item.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Text in which elements are found is read in pieces of this many bytes.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Reads one data file from its start to its end and cuts it into [`Chunk`]s of whole lines.
 ///
-/// Gzip (of one or more members) and plain text are told apart by the first bytes, not by the name. Memory: 256 KiB of input, one chunk,
-/// and the start of the next one.
+/// What the file is, its first bytes say, not its name: gzip or zstd (of one or more members or frames) or plain text, and in the text
+///
+/// - one record a line, in JSON or Ion; lines count from 1, empty ones too;
+/// - or JSON documents one after the other: arrays of records, pages of a scan (`{"Items":[…],…}`), request files
+///   (`{"TABLE":[{"PutRequest":…},…]}`), and records that go over several lines. Each element becomes a line, without the blanks between
+///   its tokens; those of a page get `{"Item":…}` around them. The number of a line is then that of the element in the file, from 1.
+///
+/// A byte-order mark at the start is skipped. Memory: 320 KiB of input, one chunk, and the start of the next one, which a long line
+/// makes longer; for zstd, the window of a frame besides, 128 MiB at the most.
 pub struct ChunkReader {
     id: FileId,
-    path: PathBuf,
     chunk_bytes: usize,
     max_line_bytes: usize,
-    input: Input,
-    form: Form,
-    /// What was read beyond the last cut: the start of a line.
-    rest: Vec<u8>,
+    text: Text,
+    way: Way,
     /// Whole lines given out.
     lines: u64,
     /// Nothing more will come: the end was reached, or an error was given.
     done: bool,
 }
 
-/// The bytes of the file as stored.
-struct Input {
-    file: File,
-    buffer: Box<[u8]>,
-    /// The part of the buffer that was not used yet.
-    start: usize,
-    end: usize,
-    /// Bytes of the file before the buffer's start.
-    before: u64,
-    at_end: bool,
-    /// The running MD5, and the one the manifest says.
-    md5: Option<(Md5, [u8; 16])>,
-}
-
-/// How the text lies in the file.
-enum Form {
-    /// As it is.
-    Plain,
-    /// Inside a gzip member.
-    Gzip(Box<Decompress>),
-    /// After a gzip member: the file ends here, or another member starts.
-    BetweenMembers,
+/// How lines come out of the text.
+enum Way {
+    /// They are there.
+    Lines {
+        format: Format,
+        /// What was read beyond the last cut: the start of a line.
+        rest: Vec<u8>,
+    },
+    /// They are made of the elements of documents.
+    Elements {
+        framer: Box<Framer>,
+        piece: Vec<u8>,
+        /// How much of the piece was used.
+        used: usize,
+    },
 }
 
 impl ChunkReader {
     /// Opens `file` and looks at its first bytes. Chunks have about `chunk_bytes`; a longer line makes a longer chunk.
     ///
     /// # Errors
-    /// Kind `Input`, with the path, when the file cannot be opened or read, or is compressed in another way.
+    /// Kind `Input`, with the path, when the file cannot be opened or read, or its first bytes are those of a kind that is not read.
     pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
-        let DataFile { path, md5, name: _, items: _, compressed_bytes: _ } = file;
-        let opened = store::open_to_read(path)?;
-        let mut input = Input {
-            file: opened,
-            buffer: vec![0; READ_BYTES].into_boxed_slice(),
-            start: 0,
-            end: 0,
-            before: 0,
-            at_end: false,
-            md5: md5.map(|expected| (Md5::new(), expected)),
+        Self::new(file.location.open()?, file, id, chunk_bytes)
+    }
+
+    /// As [`open`](Self::open), of a file that is open.
+    fn new(opened: Box<dyn Read + Send>, file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
+        let DataFile { location, md5, name: _, items: _, facts: _ } = file;
+        let mut text = Text::new(opened, location.clone(), *md5)?;
+        let is_compressed = text.is_compressed();
+        let (shape, skip) = sniff::text(text.look(sniff::LOOK)?).map_err(|foreign| foreign.into_error(location, is_compressed))?;
+        text.skip(skip);
+        let way = match shape {
+            Shape::Lines(format) => Way::Lines { format, rest: Vec::new() },
+            Shape::Documents => {
+                let framer = Box::new(Framer::new(MAX_LINE_BYTES));
+                Way::Elements { framer, piece: Vec::with_capacity(PIECE_BYTES), used: 0 }
+            }
         };
-        input.fill(ZSTD_MAGIC.len()).map_err(|cause| io_error(Kind::Input, "cannot read the data file", path, cause))?;
-        if input.unused().starts_with(&ZSTD_MAGIC) {
-            return Err(Error::new(Kind::Input, "the data file is compressed with zstd, not read yet")
-                .with("file", path.display())
-                .with("expected", "gzip or plain text"));
+        Ok(Self { id, chunk_bytes: chunk_bytes.max(1), max_line_bytes: MAX_LINE_BYTES, text, way, lines: 0, done: false })
+    }
+
+    /// Takes a line of more than `bytes` for an error, in place of one of more than [`MAX_LINE_BYTES`].
+    #[must_use]
+    pub fn with_max_line(mut self, bytes: usize) -> Self {
+        self.max_line_bytes = bytes;
+        if let Way::Elements { framer, .. } = &mut self.way {
+            framer.longest = bytes;
         }
-        // As plain text it would be a file without lines; but a gzip file without items has 20 bytes.
-        if input.unused().is_empty() && path.extension().is_some_and(|ending| ending == "gz") {
-            return Err(Error::new(Kind::Input, "the data file is empty, expected at least the 20 bytes of an empty gzip file")
-                .with("file", path.display())
-                .with("hint", "copy the file again"));
-        }
-        let form = if input.unused().starts_with(&GZIP_MAGIC) { Form::Gzip(new_member()) } else { Form::Plain };
-        Ok(Self {
-            id,
-            path: path.clone(),
-            chunk_bytes: chunk_bytes.max(1),
-            max_line_bytes: MAX_LINE_BYTES,
-            input,
-            form,
-            rest: Vec::new(),
-            lines: 0,
-            done: false,
-        })
+        self
     }
 
     /// The next whole lines; `None` after the last. Empty lines are given like all others, so that numbers of lines stay true.
     ///
     /// # Errors
     /// Kind `Input`, with the path: the file cannot be read, is cut or damaged, has another MD5 than the manifest says, or has a line
-    /// longer than 64 MiB. After an error there is nothing more.
+    /// that is too long. After an error there is nothing more.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator would go on after an error; this is read with `while let Some(..) = reader.next()?`"
@@ -123,94 +105,105 @@ impl ChunkReader {
         if self.done {
             return Ok(None);
         }
-        let chunk = self.read_chunk();
+        let chunk = match self.way {
+            Way::Lines { .. } => self.read_lines(),
+            Way::Elements { .. } => self.read_elements(),
+        };
         self.done |= chunk.is_err();
         chunk
     }
 
-    fn read_chunk(&mut self) -> Result<Option<Chunk>> {
-        let mut bytes = Vec::with_capacity(self.chunk_bytes + self.rest.len());
-        bytes.append(&mut self.rest);
+    fn read_lines(&mut self) -> Result<Option<Chunk>> {
+        let Way::Lines { format, rest } = &mut self.way else { return Ok(None) };
+        let format = *format;
+        let mut bytes = Vec::with_capacity(self.chunk_bytes + rest.len());
+        bytes.append(rest);
         loop {
             // What is there already has no line end: it was searched in the last round, or is the rest of a cut.
             let searched = bytes.len();
-            bytes.reserve(self.chunk_bytes);
+            if bytes.capacity() - bytes.len() < self.chunk_bytes {
+                // A long line doubles the room again and again, but never beyond what a line may have: decompression fills all of it.
+                let allowed = self.max_line_bytes.saturating_sub(bytes.len()).saturating_add(self.chunk_bytes);
+                bytes.reserve_exact(bytes.len().clamp(self.chunk_bytes, allowed));
+            }
             let target = bytes.len() + self.chunk_bytes;
             while bytes.len() < target {
-                if !self.read_text(&mut bytes, target)? {
+                if !self.text.read(&mut bytes, target)? {
                     self.done = true;
-                    self.input.check_md5().map_err(|error| error.with("file", self.path.display()))?;
-                    return Ok((!bytes.is_empty()).then(|| self.cut(bytes)));
+                    return if bytes.is_empty() { Ok(None) } else { self.cut(format, bytes).map(Some) };
                 }
             }
             if let Some(last) = memchr::memrchr(b'\n', &bytes[searched..]) {
-                self.rest.extend_from_slice(&bytes[searched + last + 1..]);
+                rest.extend_from_slice(&bytes[searched + last + 1..]);
                 bytes.truncate(searched + last + 1);
-                return Ok(Some(self.cut(bytes)));
+                return self.cut(format, bytes).map(Some);
             }
             if bytes.len() > self.max_line_bytes {
-                return Err(Error::new(Kind::Input, "a line is too long to be an item")
-                    .with("file", self.path.display())
-                    .with("line", self.lines + 1)
-                    .with("expected", format_args!("at most {} bytes", self.max_line_bytes))
-                    .with("found", format_args!("{} bytes without a line end", bytes.len())));
+                return Err(self.too_long(self.lines + 1, format_args!("{} bytes without a line end", bytes.len())));
             }
         }
     }
 
     /// Makes a chunk of whole lines.
-    fn cut(&mut self, bytes: Vec<u8>) -> Chunk {
+    fn cut(&mut self, format: Format, bytes: Vec<u8>) -> Result<Chunk> {
         let first = Origin { file: self.id, line: self.lines + 1 };
+        // Only a chunk that is longer itself can hold a line that is too long, which by default no chunk is.
+        if bytes.len() > self.max_line_bytes {
+            let mut lines = (first.line..).zip(bytes.split(|byte| *byte == b'\n'));
+            if let Some((number, line)) = lines.find(|(_, line)| line.len() > self.max_line_bytes) {
+                return Err(self.too_long(number, format_args!("{} bytes", line.len())));
+            }
+        }
         let unended = bytes.last().is_some_and(|last| *last != b'\n');
         self.lines += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(unended);
-        Chunk { first, format: Format::Json, bytes }
+        Ok(Chunk { first, format, bytes })
     }
 
-    /// Appends some text to `out`, not beyond `target` bytes, for which there is room. False: the file is at its end.
-    fn read_text(&mut self, out: &mut Vec<u8>, target: usize) -> Result<bool> {
-        let ended = self.input.fill(1).map_err(|cause| io_error(Kind::Input, "cannot read the data file", &self.path, cause))?;
-        let at = self.input.offset();
-        let damaged =
-            |message: &str| Error::new(Kind::Input, format!("{message} at compressed byte {at}")).with("file", self.path.display());
-        match &mut self.form {
-            Form::Plain => {
-                let unused = self.input.unused();
-                let taken = unused.len().min(target - out.len());
-                out.extend_from_slice(&unused[..taken]);
-                self.input.consume(taken);
-                Ok(taken > 0)
-            }
-            Form::Gzip(member) => {
-                let (read, written) = (member.total_in(), out.len());
-                let status = member
-                    .decompress_vec(self.input.unused(), out, FlushDecompress::None)
-                    .map_err(|cause| damaged("the data file has a damaged gzip stream").caused_by(cause))?;
-                let taken = usize::try_from(member.total_in() - read).expect("no more is taken than the buffer holds");
-                let stuck = taken == 0 && out.len() == written;
-                self.input.consume(taken);
-                match status {
-                    Status::StreamEnd => self.form = Form::BetweenMembers,
-                    Status::Ok | Status::BufError if stuck && ended => {
-                        return Err(damaged("the data file ends in the middle of the gzip stream")
-                            .with("expected", "a gzip stream with its end, 8 bytes of checksum and size")
-                            .with("found", "the end of the file")
-                            .with("hint", "copy the file again"));
-                    }
-                    Status::Ok | Status::BufError if stuck => return Err(damaged("the data file has a damaged gzip stream")),
-                    Status::Ok | Status::BufError => {}
+    fn too_long(&self, line: u64, found: std::fmt::Arguments<'_>) -> Error {
+        Error::new(Kind::Input, "a line is too long to be an item")
+            .with("file", self.text.location())
+            .with("line", line)
+            .with("expected", format_args!("at most {} bytes", self.max_line_bytes))
+            .with("found", found)
+            .with("hint", "--max-line SIZE allows longer ones")
+    }
+
+    fn read_elements(&mut self) -> Result<Option<Chunk>> {
+        let Way::Elements { framer, piece, used } = &mut self.way else { return Ok(None) };
+        let mut bytes = Vec::with_capacity(self.chunk_bytes + PIECE_BYTES);
+        // A line break is given only at the end of an element.
+        while bytes.len() < self.chunk_bytes || bytes.last() != Some(&b'\n') {
+            if *used == piece.len() {
+                piece.clear();
+                *used = 0;
+                if !self.text.read(piece, PIECE_BYTES)? {
+                    self.done = true;
+                    framer.end().map_err(|fault| fault.into_error(self.text.location()))?;
+                    break;
                 }
-                Ok(true)
             }
-            Form::BetweenMembers if ended => Ok(false),
-            Form::BetweenMembers => {
-                self.input.fill(GZIP_MAGIC.len()).map_err(|cause| io_error(Kind::Input, "cannot read the data file", &self.path, cause))?;
-                if !self.input.unused().starts_with(&GZIP_MAGIC) {
-                    return Err(damaged("the data file goes on after the end of its gzip stream")
-                        .with("expected", "the end, or another gzip member"));
-                }
-                self.form = Form::Gzip(new_member());
-                Ok(true)
-            }
+            let taken = framer.read(&piece[*used..], &mut bytes, self.chunk_bytes);
+            *used += taken.map_err(|fault| fault.into_error(self.text.location()))?;
+        }
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let first = Origin { file: self.id, line: self.lines + 1 };
+        self.lines += memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        Ok(Some(Chunk { first, format: Format::Json, bytes }))
+    }
+
+    /// What the user should know of the file after its last chunk: it is the output of a scan which stopped before its end.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        match &self.way {
+            Way::Elements { framer, .. } if self.done => framer.more().map(|member| {
+                let file = self.text.location();
+                format!(
+                    "{file} ends before the scan did: its last page has a `{member}`; unless the next page is in another file, items are missing"
+                )
+            }),
+            _ => None,
         }
     }
 
@@ -223,233 +216,15 @@ impl ChunkReader {
     /// Bytes of the file, as stored, that were read so far; for progress.
     #[must_use]
     pub fn compressed_read(&self) -> u64 {
-        self.input.before + self.input.end as u64
+        self.text.compressed_read()
     }
 }
 
 impl std::fmt::Debug for ChunkReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChunkReader").field("path", &self.path).field("lines", &self.lines).finish_non_exhaustive()
+        f.debug_struct("ChunkReader").field("location", self.text.location()).field("lines", &self.lines).finish_non_exhaustive()
     }
-}
-
-impl Input {
-    /// Makes sure that `wanted` bytes are unused in the buffer, or the file is at its end. True: nothing is left at all.
-    fn fill(&mut self, wanted: usize) -> io::Result<bool> {
-        while self.end - self.start < wanted && !self.at_end {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.before += self.start as u64;
-            self.end -= self.start;
-            self.start = 0;
-            let read = match self.file.read(&mut self.buffer[self.end..]) {
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
-            if let Some((md5, _)) = &mut self.md5 {
-                md5.update(&self.buffer[self.end..self.end + read]);
-            }
-            self.end += read;
-            self.at_end = read == 0;
-        }
-        Ok(self.start == self.end)
-    }
-
-    fn unused(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.start += bytes;
-    }
-
-    /// Where in the file the unused part starts.
-    fn offset(&self) -> u64 {
-        self.before + self.start as u64
-    }
-
-    /// Compares the MD5 of the whole file with the manifest's. Every byte was read by then.
-    fn check_md5(&mut self) -> Result<()> {
-        let Some((md5, expected)) = self.md5.take() else { return Ok(()) };
-        let found: [u8; 16] = md5.finalize().into();
-        if found == expected {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Input, "the data file is not what the manifest says; it was changed or damaged")
-            .with("expected", format_args!("md5 {}", BASE64.encode(expected)))
-            .with("found", format_args!("md5 {}", BASE64.encode(found)))
-            .with("hint", "copy the file again"))
-    }
-}
-
-/// A decoder for one gzip member, header and checksum included.
-fn new_member() -> Box<Decompress> {
-    Box::new(Decompress::new_gzip(15))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-
-    use super::*;
-
-    fn gzip(text: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(text).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    /// A file in a folder of its own with these bytes; the name says nothing of its form.
-    fn file(bytes: &[u8]) -> (tempfile::TempDir, DataFile) {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("x.json");
-        std::fs::write(&path, bytes).unwrap();
-        let compressed_bytes = bytes.len() as u64;
-        (temp, DataFile { path, name: "data/x.json".to_owned(), items: Some(2), md5: None, compressed_bytes })
-    }
-
-    /// The first line and the text of every chunk, and the lines of the file.
-    fn chunks(bytes: &[u8], chunk_bytes: usize) -> Result<(Vec<(u64, String)>, u64)> {
-        let (_temp, file) = file(bytes);
-        let mut reader = ChunkReader::open(&file, FileId(7), chunk_bytes)?;
-        let mut found = Vec::new();
-        while let Some(chunk) = reader.next()? {
-            assert_eq!(chunk.first.file, FileId(7));
-            found.push((chunk.first.line, String::from_utf8(chunk.bytes).unwrap()));
-        }
-        assert_eq!(reader.compressed_read(), file.compressed_bytes);
-        assert!(reader.next().unwrap().is_none());
-        Ok((found, reader.lines()))
-    }
-
-    fn owned(chunks: &[(u64, &str)]) -> Vec<(u64, String)> {
-        chunks.iter().map(|(line, text)| (*line, (*text).to_owned())).collect()
-    }
-
-    #[test]
-    fn gzip_and_plain_are_told_apart_by_their_first_bytes() {
-        for bytes in [b"one\ntwo\n".to_vec(), gzip(b"one\ntwo\n")] {
-            assert_eq!(chunks(&bytes, 1000).unwrap(), (owned(&[(1, "one\ntwo\n")]), 2));
-        }
-    }
-
-    #[test]
-    fn a_chunk_ends_at_a_line_end_and_a_long_line_makes_a_long_chunk() {
-        let text = b"aa\nbb\n\ncccccccccccccccc\nd";
-        let expected = owned(&[(1, "aa\nbb\n"), (3, "\n"), (4, "cccccccccccccccc\n"), (5, "d")]);
-        for bytes in [text.to_vec(), gzip(text)] {
-            assert_eq!(chunks(&bytes, 6).unwrap(), (expected.clone(), 5));
-        }
-    }
-
-    #[test]
-    fn all_text_arrives_in_order_whatever_the_size_of_a_chunk() {
-        let lines: Vec<String> = (0..20_000_u32).map(|n| format!("{n} {}\n", "x".repeat((n % 97) as usize))).collect();
-        let text = lines.concat();
-        for chunk_bytes in [1, 100, 4096, 256 * 1024, 10_000_000] {
-            for bytes in [text.clone().into_bytes(), gzip(text.as_bytes())] {
-                let (found, count) = chunks(&bytes, chunk_bytes).unwrap();
-                let mut line = 1;
-                for (first, piece) in &found {
-                    assert_eq!(*first, line);
-                    line += piece.matches('\n').count() as u64;
-                    assert!(piece.ends_with('\n'));
-                }
-                assert_eq!(count, 20_000);
-                assert!(found.into_iter().map(|(_, piece)| piece).collect::<String>() == text);
-            }
-        }
-    }
-
-    #[test]
-    fn empty_files_give_no_chunk() {
-        let real = *b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00";
-        for bytes in [&b""[..], &real] {
-            assert_eq!(chunks(bytes, 100).unwrap(), (Vec::new(), 0));
-        }
-    }
-
-    #[test]
-    fn a_gzip_file_without_a_single_byte_was_not_copied_whole() {
-        let (temp, mut file) = file(b"");
-        file.path = temp.path().join("x.json.gz");
-        std::fs::write(&file.path, b"").unwrap();
-        let error = ChunkReader::open(&file, FileId(0), 100).unwrap_err();
-        assert!(error.message().contains("the data file is empty"), "{error}");
-    }
-
-    #[test]
-    fn a_gzip_file_of_several_members_is_one_text() {
-        let bytes = [gzip(b"one\ntw"), gzip(b""), gzip(b"o\nthree")].concat();
-        assert_eq!(chunks(&bytes, 100).unwrap(), (owned(&[(1, "one\ntwo\nthree")]), 3));
-    }
-
-    #[test]
-    fn bytes_after_the_last_member_are_an_error_that_says_where() {
-        let good = gzip(b"one\n");
-        for garbage in [&b"\0\0\0\0"[..], b"x", b"\x1f"] {
-            let error = chunks(&[&good, garbage].concat(), 100).unwrap_err();
-            let place = format!("goes on after the end of its gzip stream at compressed byte {}", good.len());
-            assert!(error.message().ends_with(&place), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_cut_gzip_stream_is_an_error_wherever_it_is_cut() {
-        let good = gzip(b"one\ntwo\nthree\n");
-        for length in 2..good.len() {
-            let error = chunks(&good[..length], 4).unwrap_err();
-            let place = format!("ends in the middle of the gzip stream at compressed byte {length}");
-            assert!(error.message().ends_with(&place), "{length}: {error}");
-            assert!(error.to_string().contains("x.json"));
-        }
-    }
-
-    #[test]
-    fn a_damaged_gzip_stream_is_an_error() {
-        let mut bytes = gzip(b"one\ntwo\nthree\n");
-        let checksum = bytes.len() - 8;
-        bytes[checksum] ^= 1;
-        let error = chunks(&bytes, 100).unwrap_err();
-        assert!(error.message().contains("damaged gzip stream at compressed byte"), "{error}");
-    }
-
-    #[test]
-    fn zstd_is_refused_by_name() {
-        let error = chunks(b"\x28\xb5\x2f\xfd....", 100).unwrap_err();
-        assert!(error.message().contains("zstd"), "{error}");
-    }
-
-    #[test]
-    fn the_md5_of_the_stored_bytes_is_compared_at_the_end() {
-        let bytes = gzip(b"one\ntwo\n");
-        let (_temp, mut file) = file(&bytes);
-        file.md5 = Some(Md5::digest(&bytes).into());
-        let mut reader = ChunkReader::open(&file, FileId(0), 100).unwrap();
-        assert!(reader.next().unwrap().is_some() && reader.next().unwrap().is_none());
-
-        file.md5 = Some([0; 16]);
-        let mut reader = ChunkReader::open(&file, FileId(0), 100).unwrap();
-        let error = reader.next().unwrap_err();
-        assert!(error.to_string().contains("expected: md5 AAAAAAAAAAAAAAAAAAAAAA=="), "{error}");
-        assert!(reader.next().unwrap().is_none(), "an error is given once");
-    }
-
-    #[test]
-    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
-        let (_temp, file) = file(&[b"ok\n".as_slice(), &[b'x'; 5000]].concat());
-        let mut reader = ChunkReader::open(&file, FileId(0), 100).unwrap();
-        reader.max_line_bytes = 1000;
-        assert_eq!(reader.next().unwrap().unwrap().bytes, b"ok\n");
-        let error = reader.next().unwrap_err().to_string();
-        assert!(error.contains("line: 2") && error.contains("at most 1000 bytes"), "{error}");
-    }
-
-    #[test]
-    fn a_reader_can_be_handed_to_a_thread() {
-        fn is_send<T: Send>() {}
-        is_send::<ChunkReader>();
-    }
-}
+mod tests;

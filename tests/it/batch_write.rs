@@ -236,6 +236,43 @@ fn requests_stay_below_16_mib_on_the_wire() {
 }
 
 #[test]
+fn an_item_is_sent_alone_up_to_the_size_of_a_request_and_refused_beyond_it() {
+    let limit = (16 << 20) - (64 << 10);
+    let number = format!("1{}", "0".repeat(125));
+    let around = r#"{"docs":[{"PutRequest":{"Item":{"PK":{"S":"WS#a"},"SK":{"N":"1"},"numbers":{"L":[]},"padding":{"S":""}}}}]}"#.len();
+    // As an item it has less than 400 KB: a number of many zeros takes few bytes there.
+    let one = format!("{{\"N\":\"{number}\"}},").len();
+    let count = (limit - around) / one;
+    let padding = "x".repeat(limit - around - (count * one - 1));
+    let server = server();
+    let sink = sink(&server.url(), vec![table("docs")]);
+    let arena = Arena::new();
+    let numbers = &*arena.alloc_slice_fill_copy(count, Value::N(&number));
+    let longer = format!("{padding}x");
+    let large = |line, sort, padding| {
+        let mut item = Item::new_in(&arena);
+        item.push("PK", Value::S("WS#a"));
+        item.push("SK", Value::N(sort));
+        item.push("numbers", Value::L(numbers));
+        item.push("padding", Value::S(padding));
+        row(line, item)
+    };
+    let rows = vec![large(1, "1", &padding), large(2, "2", &longer)];
+    let outgoing = Outgoing { entity: EntityId(1), dataset: DatasetId(2), table: Some(TableId(0)), rows };
+    let mut late = Vec::new();
+    let mut writer = sink.writer(1).unwrap();
+    writer.write(sink.encoder().encode(&[outgoing]).unwrap(), &mut late).unwrap();
+    let written = writer.finish(&mut late).unwrap();
+    assert_eq!((written.items, written.refused), (BTreeMap::from([(2, 1)]), BTreeMap::from([(2, 1)])));
+    assert_eq!(server.items("docs").len(), 1);
+    assert_eq!(late.len(), 1);
+    assert_eq!((late[0].origin, late[0].entity, late[0].dataset), (Origin { file: FileId(3), line: 2 }, EntityId(1), DatasetId(2)));
+    let expected = format!("write/request-size: a request with this item alone has {} bytes as JSON, limit {limit}", limit + 1);
+    assert!(late[0].reason.to_string().starts_with(&expected), "{}", late[0].reason);
+    assert_eq!(late[0].source, b"{\"Item\":{\"as\":\"read\"}}");
+}
+
+#[test]
 fn one_item_that_the_service_refuses_becomes_a_reject_and_the_others_are_written() {
     let server = server();
     let docs = docs(25);

@@ -178,7 +178,23 @@ fn the_json_of_a_run_has_stable_fields_and_is_the_report() {
         "total",
     ];
     assert_eq!(names(&found), top);
-    assert_eq!(names(&found["exports"][0]), ["compressed_bytes", "export_time", "files", "items", "md5_checked", "source", "table_arn"]);
+    assert_eq!(
+        names(&found["exports"][0]),
+        [
+            "compressed_bytes",
+            "export_arn",
+            "export_time",
+            "files",
+            "from_time",
+            "items",
+            "kind",
+            "md5_checked",
+            "source",
+            "table_arn",
+            "to_time",
+            "view"
+        ]
+    );
     assert_eq!(names(&found["sinks"][0]), ["bytes", "files", "items", "refused", "sink"]);
     assert_eq!(names(&found["rejects"]), ["by_rule", "count", "files"]);
     let entity = names(&found["entities"][0]).into_iter().collect::<BTreeSet<_>>();
@@ -223,8 +239,19 @@ fn inspect_describes_the_sample_as_text_and_as_json() {
     let text = dynamorph(&["inspect", DOCS, "--quiet"]).expect(0);
     golden("cli/inspect-docs.txt", &text.stdout);
     let json = json(&dynamorph(&["inspect", DOCS, "--output", "json"]).expect(0));
-    let top =
-        ["always_present", "drift", "entities", "files", "first_unreadable", "hot_partitions", "item_bytes", "items", "key", "line_bytes"];
+    let top = [
+        "always_present",
+        "drift",
+        "entities",
+        "exports",
+        "files",
+        "first_unreadable",
+        "hot_partitions",
+        "item_bytes",
+        "items",
+        "key",
+        "line_bytes",
+    ];
     assert_eq!(names(&json), [top.as_slice(), &["type_attribute", "type_candidates", "unreadable"]].concat());
     assert_eq!([&json["items"], &json["unreadable"]], [109, 0]);
     // Every spelling that the sample has in place of the right one.

@@ -20,9 +20,14 @@ const RECENT: (&str, &[(&str, &str)]) = ("recent", &[("GSI1PK", "S"), ("GSI1SK",
 
 /// Runs the split pipeline over the docs sample into batch files and, under the name `prod-docs`, into live tables.
 fn run(folder: &Folder, url: &str) -> Ran {
+    run_from("sample_exports/docs", folder, url)
+}
+
+/// The same over another export.
+fn run_from(export: &str, folder: &Folder, url: &str) -> Ran {
     let work = folder.join("work");
     let batch = folder.sink("batch", "batch");
-    let mut command = command(&["run", PIPELINE, "--from", "sample_exports/docs", "--to", &batch, "--to", "dynamodb"]);
+    let mut command = command(&["run", PIPELINE, "--from", export, "--to", &batch, "--to", "dynamodb"]);
     command.args(["--endpoint-url", url, "--table", "docs=prod-docs", "--work", &work, "--quiet"]);
     // Only what is said here: no credentials, region or profile of whoever runs the tests.
     for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"] {
@@ -178,6 +183,40 @@ fn an_item_that_the_service_refuses_is_a_reject_and_the_ledger_says_so() {
     // The item as it was read, so that it can be run again.
     assert!(reject["Item"]["bigId"]["N"].is_string() && reject["Item"]["PK"]["S"].is_string(), "{text}");
     assert_eq!([&reject["Reject"]["stage"], &reject["Reject"]["rule"]], ["write", "refused"]);
+}
+
+#[test]
+fn an_item_that_two_sinks_refuse_is_rejected_once_in_the_ledger() {
+    let server = Server::start();
+    server.create_table("prod-docs", DOCS_KEY, &[RECENT]);
+    server.create_table("comments", COMMENTS_KEY, &[]);
+    let folder = Folder::new();
+    // As an item it has 390 KB, as JSON more than a request may have.
+    let number = format!("{{\"N\":\"1{}\"}}", "0".repeat(125));
+    let numbers = vec![number; 130_000].join(",");
+    let line = format!("{{\"Item\":{{\"PK\":{{\"S\":\"WS#a\"}},\"SK\":{{\"S\":\"META\"}},\"numbers\":{{\"L\":[{numbers}]}}}}}}\n");
+    let export = folder.join("large.json");
+    std::fs::write(&export, &line).expect("the export can be written");
+    let ran = run_from(&export, &folder, &server.url()).expect(3);
+    assert!(ran.stdout.contains("ledger: read 1 = written 0 + dropped 0 + rejected 1"), "{}", ran.stdout);
+    // The rejects are told by sink.
+    assert!(ran.stdout.contains("write/request-size  2"), "{}", ran.stdout);
+    assert_eq!(server.items("prod-docs"), Vec::<Value>::new());
+    let report = report(&folder);
+    let total = &report["total"];
+    assert_eq!([&total["read"], &total["written"], &total["rejected"]], [&json!(1), &json!(0), &json!(1)]);
+    assert_eq!([&report["sinks"][0]["refused"], &report["sinks"][1]["refused"]], [&json!(1), &json!(1)]);
+    // Both sinks say why in the same words, with the item as it was read.
+    let as_read = line.trim_end().strip_suffix('}').expect("a line ends with a brace");
+    let files = report["rejects"]["files"].as_array().expect("the report names the rejects files");
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let text = std::fs::read_to_string(file.as_str().expect("a name is a text")).expect("the rejects file is there");
+        assert!(text.starts_with(as_read));
+        let reject: Value = serde_json::from_str(&text).expect("a reject is JSON");
+        let expected = "a request with this item alone has 17550137 bytes as JSON, limit 16711680; make the item smaller";
+        assert_eq!(reject["Reject"]["reason"], expected);
+    }
 }
 
 #[test]

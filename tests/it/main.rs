@@ -3,7 +3,11 @@
 mod batch_write;
 mod broken;
 mod cli;
+mod copies;
+mod exports;
+mod fixtures;
 mod folders;
+mod incremental;
 mod interop;
 mod layers;
 mod live;
@@ -14,4 +18,6 @@ mod python;
 mod rejects;
 mod s3;
 mod samples;
+mod seeds;
+mod shapes;
 mod support;

@@ -3,39 +3,53 @@
 //! `UPDATE_GOLDEN=1` writes them. Text is compared after decompression and checksums are taken from the committed files, so that
 //! another version of the compressor changes nothing.
 
+mod changes;
 mod content;
+mod ion;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use dynamorph::error::Result;
 use dynamorph::model::FileId;
 use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest;
-use flate2::Compression;
+use dynamorph::store::Location;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use md5::{Digest, Md5};
 
 use content::Dice;
 
-/// What the service writes for a partition without items.
-const EMPTY_GZIP: [u8; 20] = *b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00";
+use crate::exports::{self, Content, Data, EMPTY_GZIP, Export, Window};
 
 /// The folder of a sample, such as `docs` or `broken/bad-md5`. With `UPDATE_GOLDEN=1` all samples are written before the first is used.
 pub(crate) fn sample(name: &str) -> PathBuf {
     static WRITTEN: Once = Once::new();
     WRITTEN.call_once(|| {
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            samples().iter().for_each(Sample::write);
+            write(&samples());
         }
     });
     committed(name)
+}
+
+/// The export folder of a part of a sample that holds several exports, as the command line has it.
+pub(crate) fn export_of(name: &str, part: &str) -> String {
+    let samples = samples();
+    let sample = samples.iter().find(|sample| sample.name == name && sample.part == part).expect("the tests name what is there");
+    format!("sample_exports/{name}/{}", sample.folder())
+}
+
+/// The export `docs` with the attributes of each item, and the entries of each map, in the order of their names.
+pub(crate) fn docs_in_order() -> Export {
+    let mut docs = samples().swap_remove(0);
+    for line in docs.files.iter_mut().flatten() {
+        *line = changes::sorted(&serde_json::from_str(line).expect("the samples' lines are JSON"));
+    }
+    docs.export()
 }
 
 fn committed(name: &str) -> PathBuf {
@@ -56,121 +70,163 @@ enum Fault {
     Count,
 }
 
+/// What is in an export, and how it is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Items,
+    /// The same in Amazon Ion.
+    Ion,
+    /// The changes between two hours of the first of April.
+    Changes {
+        from: u64,
+        to: u64,
+        view: &'static str,
+    },
+}
+
 /// One export to be written.
 struct Sample {
     name: &'static str,
+    /// What it is called in a folder of several exports.
+    part: &'static str,
     table: &'static str,
+    /// The sample that is an export of the same table.
+    like: &'static str,
     /// The folder in the bucket that the export was written to. Copied files keep keys with it.
     prefix: Option<&'static str>,
+    holds: Holds,
+    /// The export folder itself is the sample's folder: nothing is left of the names above it.
+    bare: bool,
     /// Lines of each data file.
     files: Vec<Vec<String>>,
     fault: Fault,
 }
 
+impl Sample {
+    /// A full export in `DynamoDB` JSON without a fault.
+    fn new(name: &'static str, table: &'static str, prefix: Option<&'static str>, files: Vec<Vec<String>>) -> Self {
+        Self { name, part: "", table, like: name, prefix, holds: Holds::Items, bare: false, files, fault: Fault::None }
+    }
+}
+
 fn samples() -> Vec<Sample> {
-    let healthy = |name, table, prefix, files| Sample { name, table, prefix, files, fault: Fault::None };
     let mut samples = vec![
-        healthy("docs", "docs-prod", Some("exports/docs"), content::docs()),
-        healthy("workspaces", "workspaces-prod", None, content::workspaces()),
-        healthy("sql-style/workspaces", "workspaces", Some("nightly"), content::sql_workspaces()),
-        healthy("sql-style/projects", "projects", Some("nightly"), content::sql_projects()),
+        Sample::new("docs", "docs-prod", Some("exports/docs"), content::docs()),
+        Sample::new("workspaces", "workspaces-prod", None, content::workspaces()),
+        Sample::new("sql-style/workspaces", "workspaces", Some("nightly"), content::sql_workspaces()),
+        Sample::new("sql-style/projects", "projects", Some("nightly"), content::sql_projects()),
     ];
+    let of_docs = |name, prefix, files| Sample { like: "docs", ..Sample::new(name, "docs-prod", prefix, files) };
+    let mut dice = Dice::new("docs-ion");
+    let in_ion = content::docs().iter().map(|lines| lines.iter().map(|line| ion::line(line, &mut dice)).collect()).collect();
+    samples.push(Sample { holds: Holds::Ion, ..of_docs("docs-ion", None, in_ion) });
+    samples.push(Sample { bare: true, ..of_docs("docs-prefixed", Some("exports/2026"), content::docs()) });
+    let [morning, afternoon] = changes::docs();
+    let mut window = |part, table, like, files, from, to, view| {
+        let holds = Holds::Changes { from, to, view };
+        samples.push(Sample { part, like, holds, ..Sample::new("docs-incremental", table, Some("exports/hourly"), files) });
+    };
+    window("morning", "docs-prod", "docs", morning, 0, 12, "NEW_AND_OLD_IMAGES");
+    window("afternoon", "docs-prod", "docs", afternoon, 12, 24, "NEW_IMAGE");
+    window("workspaces", "workspaces-prod", "workspaces", changes::workspaces(), 0, 12, "NEW_AND_OLD_IMAGES");
     let faults = [("bad-md5", Fault::Md5), ("missing-file", Fault::Missing), ("cut-gzip", Fault::Cut), ("wrong-count", Fault::Count)];
     for (name, fault) in faults {
         let name = &*Box::leak(format!("broken/{name}").into_boxed_str());
-        samples.push(Sample { name, table: "docs-test", prefix: None, files: content::small(&mut Dice::new(name)), fault });
+        samples.push(Sample { fault, ..Sample::new(name, "docs-test", None, content::small(&mut Dice::new(name))) });
     }
     for fault in ["bad-line", "no-key", "two-types", "digits-39", "levels-33", "same-key"] {
         let name = &*Box::leak(format!("broken/{fault}").into_boxed_str());
         let mut dice = Dice::new(name);
         let mut files = content::small(&mut dice);
         files[1].insert(2, content::bad_line(fault, &mut dice));
-        samples.push(Sample { name, table: "docs-test", prefix: None, files, fault: Fault::None });
+        samples.push(Sample::new(name, "docs-test", None, files));
     }
     samples
 }
 
-/// One data file: its name, its text, and its bytes as stored.
-struct Data {
-    name: String,
-    text: String,
-    items: usize,
-    stored: Vec<u8>,
+/// The midnight at which April 2026 begins, in milliseconds since 1970. All samples were exported on that day or the next.
+const APRIL: u64 = 1_775_001_600_000;
+
+/// A time in the first days of April, from the milliseconds since it began.
+fn time(millis: u64) -> String {
+    let (seconds, day) = (millis / 1000, millis / 86_400_000);
+    format!("2026-04-{:02}T{:02}:{:02}:{:02}.{:03}Z", day + 1, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60, millis % 1000)
 }
 
 impl Sample {
     /// The ids and names that the service makes up.
     fn dice(&self) -> Dice {
-        Dice::new(&format!("{} names", self.name))
+        Dice::new(&format!("{}{} names", self.name, self.part))
     }
 
-    /// Milliseconds after the start of April 2026, which is when all samples were exported.
-    fn started(&self) -> u32 {
-        self.dice().roll(1000)
+    /// When it was started, in milliseconds since April began: a full export at once, an incremental one after its window.
+    fn started(&self) -> u64 {
+        match self.holds {
+            Holds::Items | Holds::Ion => u64::from(self.dice().roll(1000)),
+            Holds::Changes { to, .. } => to * 3_600_000 + 300_000 + u64::from(self.dice().roll(60)) * 1000,
+        }
     }
 
     fn id(&self) -> String {
-        format!("0{}-{}", 1_775_001_600_000_u64 + u64::from(self.started()), self.dice().text("0123456789abcdef", 8))
+        format!("0{}-{}", APRIL + self.started(), self.dice().text("0123456789abcdef", 8))
     }
 
-    /// The export folder below the sample's folder.
     fn folder(&self) -> String {
         format!("AWSDynamoDB/{}", self.id())
     }
 
-    /// The data files, as they are stored by the compressor of today.
-    fn data(&self) -> Vec<Data> {
+    /// The export, its data files as they are stored by the compressor of today.
+    fn export(&self) -> Export {
         let mut dice = self.dice();
-        let data = self.files.iter().enumerate().map(|(at, lines)| {
-            let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-            let mut stored = if lines.is_empty() { EMPTY_GZIP.to_vec() } else { gzip(&text) };
-            if at == 0 && self.fault == Fault::Cut {
-                stored.truncate(stored.len() * 2 / 3);
-            }
-            Data { name: format!("{}.json.gz", dice.text("abcdefghijklmnopqrstuvwxyz234567", 26)), text, items: lines.len(), stored }
+        let (ending, format) = if self.holds == Holds::Ion { ("ion", "ION") } else { ("json", "DYNAMODB_JSON") };
+        let data = self.files.iter().map(|lines| {
+            let name = dice.text("abcdefghijklmnopqrstuvwxyz234567", 26);
+            Data::of(format!("{name}.{ending}.gz"), lines)
         });
-        data.collect()
+        let data = data.collect();
+        let started = self.started();
+        let (ended, content) = match self.holds {
+            Holds::Items | Holds::Ion => (312_345, Content::Items(time(started))),
+            Holds::Changes { from, to, view } => {
+                (started + 303_622, Content::Changes(Window { from: time(from * 3_600_000), to: time(to * 3_600_000), view }))
+            }
+        };
+        let mut names = Dice::new(&format!("{} names", self.like));
+        let mut export = Export {
+            id: self.id(),
+            table: self.table.to_owned(),
+            table_id: [8, 4, 4, 4, 12].map(|length| names.text("0123456789abcdef", length)).join("-"),
+            prefix: self.prefix.map(str::to_owned),
+            started: time(started),
+            ended: time(ended),
+            content,
+            format,
+            data,
+        };
+        if self.fault == Fault::Cut {
+            let first = &mut export.data[0];
+            first.stored.truncate(first.stored.len() * 2 / 3);
+        }
+        export
     }
 
-    /// All files but the data files: path below the sample's folder, and content.
-    fn manifests(&self, data: &[Data]) -> Vec<(String, Vec<u8>)> {
-        let (id, folder) = (self.id(), self.folder());
-        let prefix = self.prefix.map(|prefix| format!("{prefix}/")).unwrap_or_default();
-        let mut total = 0;
-        let mut lines = Vec::new();
-        for (at, file) in data.iter().enumerate() {
-            let md5: [u8; 16] = match self.fault {
-                Fault::Md5 if at == 0 => Md5::digest(b"another file").into(),
-                _ => Md5::digest(&file.stored).into(),
-            };
-            let items = file.items + usize::from(at == 0 && self.fault == Fault::Count);
-            total += items;
-            lines.push(format!(
-                r#"{{"itemCount":{items},"md5Checksum":"{}","etag":"{}-1","dataFileS3Key":"{prefix}{folder}/data/{}"}}"#,
-                BASE64.encode(md5),
-                hexadecimal(&Md5::digest(md5)),
-                file.name,
-            ));
+    /// What the list says of the first data file where it is wrong.
+    fn falsify(&self, export: &mut Export) {
+        for file in &mut export.data {
+            file.md5 = Md5::digest(&file.stored).into();
         }
-        // The list has an order of its own.
-        lines.rotate_left(1);
-        let list = lines.join("\n") + "\n";
+        let first = &mut export.data[0];
+        match self.fault {
+            Fault::Md5 => first.md5 = Md5::digest(b"another file").into(),
+            Fault::Count => first.items += 1,
+            Fault::None | Fault::Missing | Fault::Cut => {}
+        }
+    }
 
-        let arn = format!("arn:aws:dynamodb:eu-central-1:111122223333:table/{}", self.table);
-        let mut dice = self.dice();
-        let table_id = [8, 4, 4, 4, 12].map(|length| dice.text("0123456789abcdef", length)).join("-");
-        let time = format!("2026-04-01T00:00:00.{:03}Z", self.started());
-        let s3_prefix = self.prefix.map_or("null".to_owned(), |prefix| format!("\"{prefix}\""));
-        let summary = format!(
-            r#"{{"version":"2020-06-30","exportArn":"{arn}/export/{id}","startTime":"{time}","endTime":"2026-04-01T00:05:12.345Z","tableArn":"{arn}","tableId":"{table_id}","exportTime":"{time}","s3Bucket":"example-exports","s3Prefix":{s3_prefix},"s3SseAlgorithm":"AES256","s3SseKmsKeyId":null,"manifestFilesS3Key":"{prefix}{folder}/manifest-files.json","billedSizeBytes":0,"itemCount":{total},"outputFormat":"DYNAMODB_JSON"}}"#
-        );
-        vec![
-            (format!("{folder}/_started"), Vec::new()),
-            (format!("{folder}/manifest-files.json"), list.clone().into_bytes()),
-            (format!("{folder}/manifest-files.md5"), BASE64.encode(Md5::digest(&list)).into_bytes()),
-            (format!("{folder}/manifest-summary.json"), summary.clone().into_bytes()),
-            (format!("{folder}/manifest-summary.md5"), BASE64.encode(Md5::digest(&summary)).into_bytes()),
-        ]
+    /// Where a file of the export is.
+    fn place(&self, path: &str) -> PathBuf {
+        let folder = format!("{}/", self.folder());
+        committed(self.name).join(if self.bare { path.strip_prefix(&folder).expect("a full export lies in one folder") } else { path })
     }
 
     /// Whether this data file is there.
@@ -178,39 +234,26 @@ impl Sample {
         at > 0 || self.fault != Fault::Missing
     }
 
-    /// Writes all files anew.
-    fn write(&self) {
-        let root = committed(self.name);
-        if root.exists() {
-            fs::remove_dir_all(&root).unwrap();
-        }
-        let data = self.data();
-        let stored = data.iter().enumerate().filter(|(at, _)| self.has(*at));
-        let stored = stored.map(|(_, file)| (format!("{}/data/{}", self.folder(), file.name), file.stored.clone()));
-        for (path, bytes) in stored.chain(self.manifests(&data)) {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, bytes).unwrap();
-        }
-    }
-
     /// Compares what is committed with what is made here, and gives the paths of all files.
     fn check(&self) -> Vec<PathBuf> {
-        let root = sample(self.name);
+        sample(self.name);
         let mut paths = Vec::new();
-        let mut data = self.data();
-        for (at, file) in data.iter_mut().enumerate().filter(|(at, _)| self.has(*at)) {
-            let path = root.join(self.folder()).join("data").join(&file.name);
-            file.stored = fs::read(&path).unwrap_or_else(|cause| panic!("{}: {cause}; {HOW}", path.display()));
-            assert_eq!(&file.stored[..10], &EMPTY_GZIP[..10], "the gzip header is the service's");
-            let mut text = String::new();
-            let whole = GzDecoder::new(file.stored.as_slice()).read_to_string(&mut text).is_ok();
+        let mut export = self.export();
+        let names: Vec<_> = export.data_files().map(|(path, _)| path).collect();
+        for (at, path) in names.iter().enumerate().filter(|(at, _)| self.has(*at)) {
+            let path = self.place(path);
+            let stored = fs::read(&path).unwrap_or_else(|cause| panic!("{}: {cause}; {HOW}", path.display()));
+            assert_eq!(&stored[..10], &EMPTY_GZIP[..10], "the gzip header is the service's");
+            let (mut text, expected) = (String::new(), exports::text(&self.files[at]));
+            let whole = GzDecoder::new(stored.as_slice()).read_to_string(&mut text).is_ok();
             let cut = at == 0 && self.fault == Fault::Cut;
-            assert!(whole != cut && if cut { file.text.starts_with(&text) } else { file.text == text }, "{}: {HOW}", path.display());
+            assert!(whole != cut && if cut { expected.starts_with(&text) } else { expected == text }, "{}: {HOW}", path.display());
+            export.data[at].stored = stored;
             paths.push(path);
         }
-        for (path, bytes) in self.manifests(&data) {
-            let path = root.join(path);
+        self.falsify(&mut export);
+        for (path, bytes) in export.manifests() {
+            let path = self.place(&path);
             assert!(fs::read(&path).is_ok_and(|committed| committed == bytes), "{}: {HOW}", path.display());
             paths.push(path);
         }
@@ -218,22 +261,32 @@ impl Sample {
     }
 }
 
+/// Writes all files of all samples anew.
+fn write(samples: &[Sample]) {
+    for sample in samples {
+        let root = committed(sample.name);
+        if root.exists() {
+            fs::remove_dir_all(&root).unwrap();
+        }
+    }
+    for sample in samples {
+        let mut export = sample.export();
+        sample.falsify(&mut export);
+        let stored = export.data_files().enumerate().filter(|(at, _)| sample.has(*at));
+        for (_, (path, bytes)) in stored {
+            exports::put(&sample.place(&path), bytes);
+        }
+        for (path, bytes) in export.manifests() {
+            exports::put(&sample.place(&path), &bytes);
+        }
+    }
+}
+
 const HOW: &str = "not what tests/it/samples.rs makes; UPDATE_GOLDEN=1 writes it anew";
-
-/// One gzip member without a time and a file name, as the service writes it.
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
-}
 
 /// Reads a whole export: for each data file its lines that are not empty.
 fn read(path: &Path) -> Result<Vec<Vec<String>>> {
-    let export = manifest::open(path)?;
+    let export = manifest::open(&Location::Local(path.to_owned()), &manifest::Options::default())?;
     let mut files = Vec::new();
     for (file, id) in export.files.iter().zip(0..) {
         let mut reader = ChunkReader::open(file, FileId(id), 4096)?;
@@ -273,13 +326,14 @@ fn every_sample_has_a_line_in_the_readme() {
     let readme = fs::read_to_string(sample("README.md")).unwrap();
     for sample in samples() {
         assert!(readme.contains(&format!("`{}`", sample.name)), "{} is missing", sample.name);
+        assert!(sample.part.is_empty() || readme.contains(&format!("`{}`", sample.id())), "{} is missing", sample.id());
     }
 }
 
 #[test]
 fn the_docs_sample_is_read_whole_by_folder_and_by_parent() {
     let docs = samples().swap_remove(0);
-    let export = manifest::open(&sample("docs")).unwrap();
+    let export = manifest::open(&Location::Local(sample("docs")), &manifest::Options::default()).unwrap();
     assert_eq!(export.items, Some(docs.files.iter().map(|lines| lines.len() as u64).sum()));
     assert!(export.checked);
     let mut expected = docs.files;

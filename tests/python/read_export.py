@@ -40,7 +40,9 @@ def lines(export):
     total = 0
     for entry in map(canonical.parse, list_bytes.splitlines()):
         name = entry["dataFileS3Key"].rsplit("/", 1)[1]
-        stored = (export / "data" / name).read_bytes()
+        # All incremental exports of a folder have their data in one.
+        shared = "/AWSDynamoDB/data/" in "/" + entry["dataFileS3Key"]
+        stored = ((export.parent if shared else export) / "data" / name).read_bytes()
         check(name, md5(stored), entry["md5Checksum"])
         found = gzip.decompress(stored).split(b"\n")
         check(name, found.pop(), b"")
@@ -97,12 +99,16 @@ def from_python(value):
     raise TypeError(f"no DynamoDB value: {type(value)}")
 
 
+def canonical_item(attributes):
+    """The canonical form of typed attributes, as boto3 reads them."""
+    deserializer = Deserializer()
+    return {name: from_python(deserializer.deserialize(decode_binary(value))) for name, value in attributes.items()}
+
+
 def items(folder):
     """The items of the export in canonical form."""
-    deserializer = Deserializer()
     for text in lines(find(folder)):
-        item = canonical.parse(text)["Item"]
-        yield {name: from_python(deserializer.deserialize(decode_binary(value))) for name, value in item.items()}
+        yield canonical_item(canonical.parse(text)["Item"])
 
 
 if __name__ == "__main__":

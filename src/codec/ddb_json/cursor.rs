@@ -3,25 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::collections::Vec as ArenaVec;
-use rustc_hash::FxHashSet;
 
-use crate::codec::ddb_json::LEVELS;
+use crate::codec::LEVELS;
 use crate::codec::ddb_json::scan::{self, BadString};
-use crate::error::{Reason, Stage};
+use crate::codec::names::Names;
+use crate::codec::refused::{Refused, refusal, short};
 use crate::model::{Arena, Attribute, Place, Type, Value};
-
-/// A reason on its way up. Boxed, so that the results of the hot path stay small.
-pub(super) struct Refused(Box<Reason>);
-
-impl Refused {
-    pub(super) fn new(rule: &'static str, message: String) -> Self {
-        Self(Box::new(Reason::new(Stage::Decode, rule, message)))
-    }
-
-    pub(super) fn into_reason(self) -> Reason {
-        *self.0
-    }
-}
 
 /// Reads one line from left to right.
 #[derive(Clone)]
@@ -373,7 +360,7 @@ impl<'a> Cursor<'a> {
         let message = if rest.is_empty() {
             "an empty line".to_owned()
         } else if rest.starts_with("$ion_1_0") {
-            "a line of Amazon Ion, which is not read yet; export as DYNAMODB_JSON".to_owned()
+            "a line of Amazon Ion".to_owned()
         } else if rest.starts_with('\u{feff}') {
             "a byte-order mark at the start of the line; save the file without it".to_owned()
         } else if rest.starts_with('{') {
@@ -419,54 +406,5 @@ impl<'a> Cursor<'a> {
     #[cold]
     pub(super) fn fail(&self, rule: &'static str, place: &Place<'_>, message: &str) -> Refused {
         refusal(self.at, rule, place, message)
-    }
-}
-
-/// A refusal at the byte `at` of the line.
-#[cold]
-pub(super) fn refusal(at: usize, rule: &'static str, place: &Place<'_>, message: &str) -> Refused {
-    let message = match place {
-        Place::Item => format!("column {}: {message}", at + 1),
-        inside => format!("column {}, attribute {}: {message}", at + 1, short(&inside.to_string())),
-    };
-    Refused::new(rule, message)
-}
-
-/// The text, or its start where it is too long for a message.
-pub(super) fn short(text: &str) -> String {
-    const CHARACTERS: usize = 200;
-    match text.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// The names that an item or a map has so far.
-#[derive(Default)]
-struct Names<'a> {
-    /// A bit for each name, by its length and some of its bytes. Only a name whose bit is set is looked for.
-    bits: u64,
-    /// From [`Names::MANY`] names on.
-    many: Option<FxHashSet<&'a str>>,
-}
-
-impl<'a> Names<'a> {
-    /// Up to here a walk over the names is quicker than a hash; beyond, walks would make a huge map quadratic.
-    const MANY: usize = 48;
-
-    /// Whether `name` is among the attributes; remembers it.
-    #[inline]
-    fn are_known(&mut self, name: &'a str, attributes: &[Attribute<'a>]) -> bool {
-        if attributes.len() >= Self::MANY {
-            return !self.many.get_or_insert_with(|| attributes.iter().map(|(known, _)| *known).collect()).insert(name);
-        }
-        let bytes = name.as_bytes();
-        let byte = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
-        let length = bytes.len();
-        let mixed = byte(0) ^ byte(length / 2) << 8 ^ byte(length.wrapping_sub(1)) << 16 ^ (length as u64) << 24;
-        let bit = 1 << (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
-        let maybe = self.bits & bit != 0;
-        self.bits |= bit;
-        maybe && attributes.iter().any(|(known, _)| *known == name)
     }
 }

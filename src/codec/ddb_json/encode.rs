@@ -3,14 +3,38 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::codec::ddb_json::scan::end_of_plain;
+use crate::codec::plain::end_of_plain;
+use crate::codec::record::ChangeRecord;
 use crate::model::{Attribute, Item, Value};
+
+/// Appends a line as exports and imports have it: `{"Item":{…}}` with its end.
+pub fn write_line(item: &Item<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"Item":"#);
+    write_item(item, out);
+    out.extend_from_slice(b"}\n");
+}
 
 /// Appends the item's object: `{"PK":{"S":"…"},…}`, on one line and without blanks.
 ///
 /// Texts are raw UTF-8; only what JSON cannot hold is escaped, so that equal items give equal bytes.
 pub fn write_item(item: &Item<'_>, out: &mut Vec<u8>) {
     write_attributes(item.attributes(), out);
+}
+
+/// Appends a change record as an incremental export has it: `{"Metadata":{"WriteTimestampMicros":{"N":"…"}},"Keys":{…},…}`.
+pub fn write_change(change: &ChangeRecord<'_>, out: &mut Vec<u8>) {
+    let ChangeRecord { written_at, keys, old, new } = change;
+    out.extend_from_slice(format!(r#"{{"Metadata":{{"WriteTimestampMicros":{{"N":"{written_at}"}}}},"Keys":"#).as_bytes());
+    write_item(keys, out);
+    for (name, image) in [("OldImage", old), ("NewImage", new)] {
+        if let Some(image) = image {
+            out.push(b',');
+            write_string(name, out);
+            out.push(b':');
+            write_item(image, out);
+        }
+    }
+    out.push(b'}');
 }
 
 /// Appends one value with its type: `{"N":"1.5"}`.
@@ -63,7 +87,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut run = 0;
     loop {
-        let end = end_of_plain(bytes, run);
+        let end = end_of_plain::<b'"'>(bytes, run);
         out.extend_from_slice(&bytes[run..end]);
         let Some(special) = bytes.get(end).copied() else { break };
         match special {

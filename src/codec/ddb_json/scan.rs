@@ -1,41 +1,11 @@
-//! The text of JSON strings: where a plain run ends, and what escapes mean.
+//! The text of JSON strings, and what escapes mean.
 //!
 //! Knows nothing of items and types.
 
 use bumpalo::collections::String as ArenaString;
 
+use crate::codec::plain::end_of_plain;
 use crate::model::Arena;
-
-/// Where the first byte at or after `from` stands that a JSON string cannot hold as it is: a quote, a
-/// backslash or a control character below 0x20. `bytes.len()` where there is none.
-///
-/// Eight bytes at a time: names and values are short, so a call into a vectorised search costs more than it saves.
-#[inline]
-pub(super) fn end_of_plain(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let mut at = from;
-    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // A zero byte borrows into its high bit. A borrow can also mark a byte after the first hit, never one before it.
-        let hits =
-            ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | (word.wrapping_sub(ONES * 0x20) & !word))
-                & HIGH;
-        if hits != 0 {
-            return at + (hits.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(byte) = bytes.get(at) {
-        if matches!(byte, b'"' | b'\\' | 0..0x20) {
-            break;
-        }
-        at += 1;
-    }
-    at
-}
 
 /// What is wrong inside a string, and at which byte of the line.
 #[derive(Debug)]
@@ -50,7 +20,7 @@ pub(super) struct BadString {
 /// It borrows from the line unless it holds escapes; then its text is in the arena.
 #[inline]
 pub(super) fn string<'a>(line: &'a str, start: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
-    let end = end_of_plain(line.as_bytes(), start);
+    let end = end_of_plain::<b'"'>(line.as_bytes(), start);
     if line.as_bytes().get(end) == Some(&b'"') { Ok((&line[start..end], end + 1)) } else { escaped(line, start, end, arena) }
 }
 
@@ -70,7 +40,7 @@ fn escaped<'a>(line: &'a str, start: usize, mut at: usize, arena: &'a Arena) -> 
                 let (character, after) = escape(bytes, at)?;
                 text.push(character);
                 run = after;
-                at = end_of_plain(bytes, after);
+                at = end_of_plain::<b'"'>(bytes, after);
             }
             Some(control) => {
                 let message = format!("control character 0x{control:02x} inside a string; JSON wants it written \\u00{control:02x}");
@@ -130,27 +100,4 @@ fn bad(at: usize, message: &str) -> BadString {
 
 fn unfinished(at: usize) -> BadString {
     BadString { at, message: "the line ends inside a string; it may be cut".to_owned(), unfinished: true }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plain_run_ends_at_the_first_quote_backslash_or_control_wherever_it_stands() {
-        for length in 0..40 {
-            for at in 0..length {
-                for special in [b'"', b'\\', 0, 1, 0x1f] {
-                    // Neighbours of the special bytes, and bytes with the high bit set, are plain.
-                    let mut bytes: Vec<u8> =
-                        [b'!', b'#', b'[', b']', b' ', 0x7f, 0x80, 0xff, 0xa2].into_iter().cycle().take(length).collect();
-                    assert_eq!(end_of_plain(&bytes, 0), length);
-                    bytes[at] = special;
-                    bytes[length - 1] = special;
-                    assert_eq!(end_of_plain(&bytes, 0), at);
-                    assert_eq!(end_of_plain(&bytes, at + 1), if at + 1 < length { length - 1 } else { length });
-                }
-            }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Target tables: their keys, their indexes and the types of both.
 
 use crate::error::Span;
-use crate::model::{Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
+use crate::model::{Change, Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
 use crate::plan::bind::{Binder, id, list};
 use crate::spec::{KeySpec, TableSpec, Word};
 
@@ -100,7 +100,7 @@ impl<'n> Binder<'_, 'n> {
         }
         let datasets = &mut self.targets.datasets;
         let at = datasets.iter().position(|dataset| dataset.name == name).unwrap_or_else(|| {
-            datasets.push(Dataset { name: name.to_owned(), tables: Vec::new(), leading: Vec::new() });
+            datasets.push(Dataset { name: name.to_owned(), tables: Vec::new(), leading: Change::COLUMNS.map(str::to_owned).to_vec() });
             datasets.len() - 1
         });
         let dataset = &mut datasets[at];

@@ -44,8 +44,8 @@ fn a_right_file_is_bound() {
     assert_eq!((own.dataset, own.table, own.type_value.as_str()), (DatasetId(0), Some(TableId(0)), "Document"));
     assert_eq!(own.indexes[0].as_ref().unwrap().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["GSI1PK", "GSI1SK"]);
     assert_eq!((emit.dataset, emit.table, emit.type_value.as_str()), (DatasetId(1), None, "Card"));
-    assert_eq!(plan.targets.datasets[0].leading, ["EntityRef", "Detail", "GSI1PK", "GSI1SK", "EntityType"]);
-    assert_eq!(plan.targets.datasets[1].leading, ["PK", "SK", "EntityType"]);
+    assert_eq!(plan.targets.datasets[0].leading, ["_op", "_written_at", "EntityRef", "Detail", "GSI1PK", "GSI1SK", "EntityType"]);
+    assert_eq!(plan.targets.datasets[1].leading, ["_op", "_written_at", "PK", "SK", "EntityType"]);
     // The table's key is not the source's, so unclassified items, kept as they are, fit into Parquet only.
     assert_eq!(plan.unclassified, Unclassified::Keep { dataset: DatasetId(2), table: None });
 }
@@ -247,7 +247,7 @@ fn several_sources_have_their_own_keys() {
     assert_eq!(plan.sources[0].name.as_deref(), Some("users"));
     assert_eq!(plan.sources[0].entity.unwrap().index(), 0);
     assert_eq!(plan.examples[0].source, SourceId(1));
-    assert_eq!(plan.targets.datasets[1].leading, ["id", "at"]);
+    assert_eq!(plan.targets.datasets[1].leading, ["_op", "_written_at", "id", "at"]);
     let found = mistakes(&format!("{}{tail}", head.replace("\"User\"", "\"Usre\"")));
     assert_eq!(found, ["4:10: unknown entity: `Usre` (did you mean `User`?)"]);
     let found = mistakes(&format!("{head}{tail}[[example]]\nitem = {{ }}\ndropped = true\n"));

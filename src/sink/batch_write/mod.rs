@@ -26,7 +26,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::queue::{Chunk, Queue};
 use crate::sink::batch_write::request::ServiceTable;
-use crate::sink::put_requests::{self, Puts};
+use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 
 /// How much goes on at a time.
@@ -62,6 +62,8 @@ struct TablePayload {
     /// The items as read, one after the other; a refused item is reported with it.
     sources: Vec<u8>,
     source: Vec<Range<usize>>,
+    /// The items that no request can hold; they are not among the puts.
+    refused: Vec<LateReject>,
 }
 
 /// The sink `dynamodb`.
@@ -110,7 +112,7 @@ impl Sink for DynamoDbSink {
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
-        Arc::new(PutEncoder { targets: Arc::clone(&self.targets) })
+        Arc::new(PutEncoder { targets: Arc::clone(&self.targets), tables: Arc::clone(&self.tables) })
     }
 
     fn writer(&self, _unit: u32) -> Result<Box<dyn Writer>> {
@@ -125,7 +127,15 @@ impl Sink for DynamoDbSink {
             closing.close();
             written
         });
-        Ok(Box::new(Lane { aws: Arc::clone(&self.aws), chunks: Some(chunks), room, limits: self.limits, refused, running: Some(running) }))
+        Ok(Box::new(Lane {
+            aws: Arc::clone(&self.aws),
+            chunks: Some(chunks),
+            room,
+            limits: self.limits,
+            refused,
+            unsendable: BTreeMap::new(),
+            running: Some(running),
+        }))
     }
 
     /// Nothing is left to do: what was acknowledged is there.
@@ -145,13 +155,16 @@ fn permits(bytes: usize) -> usize {
 #[derive(Debug)]
 struct PutEncoder {
     targets: Arc<Targets>,
+    /// By [`TableId`].
+    tables: Arc<[ServiceTable]>,
 }
 
 impl Encoder for PutEncoder {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
-        let tables = put_requests::encode(outgoing, &self.targets)?
+        let name = |table: TableId| self.tables[table.index()].name.as_str();
+        let tables = put_requests::encode(outgoing, &self.targets, name, BYTES)?
             .into_iter()
-            .map(|(table, puts)| {
+            .map(|TablePuts { table, puts, rows, refused, .. }| {
                 let hash = |at| {
                     let mut hasher = FxHasher::default();
                     (table, puts.key(at)).hash(&mut hasher);
@@ -160,12 +173,12 @@ impl Encoder for PutEncoder {
                 let hashes = (0..puts.len()).map(hash).collect();
                 let mut sources = Vec::new();
                 let mut source = Vec::with_capacity(puts.len());
-                for row in outgoing.iter().filter(|group| group.table == Some(table)).flat_map(|group| &group.rows) {
+                for row in rows {
                     let start = sources.len();
                     sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
-                TablePayload { table, puts, hashes, sources, source }
+                TablePayload { table, puts, hashes, sources, source, refused }
             })
             .collect();
         Ok(crate::sink::Payload::Puts(Payload { tables }))
@@ -180,6 +193,8 @@ struct Lane {
     room: Arc<Semaphore>,
     limits: Limits,
     refused: mpsc::Receiver<LateReject>,
+    /// Items that were refused before they came to the queue, by dataset id.
+    unsendable: BTreeMap<u32, u64>,
     /// `None` once its result was taken.
     running: Option<JoinHandle<Result<Written>>>,
 }
@@ -189,7 +204,14 @@ impl Writer for Lane {
         let crate::sink::Payload::Puts(payload) = payload else {
             return Err(Error::new(Kind::Bug, "a payload of another sink reached the live writer"));
         };
-        for table in payload.tables {
+        for mut table in payload.tables {
+            for reject in &table.refused {
+                *self.unsendable.entry(reject.dataset.0).or_default() += 1;
+            }
+            late.append(&mut table.refused);
+            if table.puts.len() == 0 {
+                continue;
+            }
             let bytes = (table.puts.bytes() + table.sources.len()).min(self.limits.memory);
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
@@ -209,9 +231,12 @@ impl Writer for Lane {
 
     fn finish(mut self: Box<Self>, late: &mut Vec<LateReject>) -> Result<Written> {
         self.chunks = None;
-        let written = self.result();
+        let mut written = self.result()?;
         late.extend(self.refused.try_iter());
-        written
+        for (dataset, items) in std::mem::take(&mut self.unsendable) {
+            *written.refused.entry(dataset).or_default() += items;
+        }
+        Ok(written)
     }
 }
 

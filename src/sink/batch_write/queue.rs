@@ -229,7 +229,9 @@ impl Queue {
             let mut puts = Vec::new();
             // A name costs at most 255 bytes, well within the headroom of the limit.
             let mut bytes = 0;
-            let fits = |puts: &Vec<Put>, bytes: usize, put: &Put| puts.len() < PUTS && bytes + put.json().len() < BYTES - 1024;
+            // One put alone always fits, since larger ones are refused when they are encoded.
+            let fits =
+                |puts: &Vec<Put>, bytes: usize, put: &Put| puts.is_empty() || puts.len() < PUTS && bytes + put.json().len() < BYTES - 1024;
             for waiting in self.waiting[table].iter_mut().filter(|waiting| waiting.until <= now) {
                 while let Some(put) = waiting.puts.pop_front_if(|put| fits(&puts, bytes, put)) {
                     bytes += put.json().len() + 1;

@@ -10,7 +10,7 @@ use arrow::array::{
     StructArray,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimestampMicrosecondType};
 
 use super::form::{Form, JsonForm, NumberForm, StructForm};
 use crate::codec::ddb_json::{write_string, write_value};
@@ -31,6 +31,7 @@ type Fits = Result<(), Misfit>;
 pub(super) enum Builder<'l> {
     Text(StringBuilder),
     Integer(Int64Builder),
+    Moment(Int64Builder),
     Decimal(Decimal128Builder, u32),
     NumberText(StringBuilder),
     Binary(BinaryBuilder),
@@ -74,6 +75,7 @@ impl<'l> Builder<'l> {
                 Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average).min(RESERVED)))
             }
             Form::Number(NumberForm::Integer) => Builder::Integer(Int64Builder::with_capacity(rows)),
+            Form::Number(NumberForm::Moment) => Builder::Moment(Int64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Decimal(precision, scale)) => Builder::Decimal(
                 Decimal128Builder::with_capacity(rows).with_data_type(DataType::Decimal128(*precision, *scale)),
                 u32::try_from(*scale).expect("the scale counts the digits after the point"),
@@ -98,7 +100,7 @@ impl<'l> Builder<'l> {
         use arrow::array::ArrayBuilder as _;
         match self {
             Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.len(),
-            Builder::Integer(builder) => builder.len(),
+            Builder::Integer(builder) | Builder::Moment(builder) => builder.len(),
             Builder::Decimal(builder, _) => builder.len(),
             Builder::Binary(builder) => builder.len(),
             Builder::Bool(builder) => builder.len(),
@@ -116,7 +118,7 @@ impl<'l> Builder<'l> {
         }
         match self {
             Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.append_nulls(missing),
-            Builder::Integer(builder) => builder.append_nulls(missing),
+            Builder::Integer(builder) | Builder::Moment(builder) => builder.append_nulls(missing),
             Builder::Decimal(builder, _) => builder.append_nulls(missing),
             Builder::Binary(builder) => builder.append_nulls(missing),
             Builder::Bool(builder) => builder.append_nulls(missing),
@@ -146,7 +148,7 @@ impl<'l> Builder<'l> {
             (Builder::Text(builder), Value::S(text)) => builder.append_value(text),
             (Builder::Binary(builder), Value::B(bytes)) => builder.append_value(bytes),
             (Builder::Bool(builder), Value::Bool(truth)) => builder.append_value(*truth),
-            (builder @ (Builder::Integer(_) | Builder::Decimal(..) | Builder::NumberText(_)), Value::N(text)) => {
+            (builder @ (Builder::Integer(_) | Builder::Moment(_) | Builder::Decimal(..) | Builder::NumberText(_)), Value::N(text)) => {
                 builder.push_number(text)?;
             }
             (Builder::Set(Type::Ss, nested), Value::Ss(texts)) => {
@@ -195,7 +197,7 @@ impl<'l> Builder<'l> {
     fn push_number(&mut self, text: &str) -> Fits {
         const MISFIT: Misfit = Misfit(Type::N);
         match self {
-            Builder::Integer(builder) => {
+            Builder::Integer(builder) | Builder::Moment(builder) => {
                 let value = text.parse().ok().or_else(|| to_i64(&Decimal::parse(text)?)).ok_or(MISFIT)?;
                 builder.append_value(value);
             }
@@ -221,6 +223,7 @@ impl<'l> Builder<'l> {
         match self {
             Builder::Text(mut builder) | Builder::NumberText(mut builder) | Builder::Json(mut builder, _) => Arc::new(builder.finish()),
             Builder::Integer(mut builder) => Arc::new(builder.finish()),
+            Builder::Moment(mut builder) => Arc::new(builder.finish().reinterpret_cast::<TimestampMicrosecondType>().with_timezone("UTC")),
             Builder::Decimal(mut builder, _) => Arc::new(builder.finish()),
             Builder::Binary(mut builder) => Arc::new(builder.finish()),
             Builder::Bool(mut builder) => Arc::new(builder.finish()),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
 
 use crate::model::Type;
@@ -54,6 +54,8 @@ pub(super) enum Form {
 pub(super) enum NumberForm {
     /// 64 bits.
     Integer,
+    /// 64 bits, which are microseconds since 1970.
+    Moment,
     /// A decimal with these many digits, and of them after the point.
     Decimal(u8, i8),
     /// Text, since no type of Parquet holds all of them exactly.
@@ -166,6 +168,7 @@ impl Form {
         match self {
             Form::Nothing | Form::Text { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
             Form::Number(NumberForm::Integer) => DataType::Int64,
+            Form::Number(NumberForm::Moment) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Form::Number(NumberForm::Decimal(precision, scale)) => DataType::Decimal128(*precision, *scale),
             Form::Binary => DataType::Binary,
             Form::Bool => DataType::Boolean,

@@ -16,9 +16,9 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 
-use super::form::{Form, JsonForm};
+use super::form::{Form, JsonForm, NumberForm};
 use crate::error::{Error, Kind, Result};
-use crate::model::{Dataset, Type};
+use crate::model::{Change, Dataset, Type};
 use crate::shape::{Shape, ValueShape};
 
 /// The metadata key for the name that a column's attribute has in the items.
@@ -135,6 +135,11 @@ impl Columns {
         for name in &dataset.leading {
             candidates.extend(known.remove_entry(name.as_str()).map(|(name, shape)| Candidate::of(name, shape)));
         }
+        if let [op, written_at, ..] = candidates.as_mut_slice()
+            && [op.name, written_at.name] == Change::COLUMNS
+        {
+            written_at.make_moment(shape.items());
+        }
         let leading = candidates.len();
         let mut names: HashSet<String> = shape.attributes().keys().map(|name| (*name).to_owned()).collect();
         candidates.extend(known.into_iter().map(|(name, shape)| Candidate::of(name, shape)));
@@ -174,6 +179,15 @@ impl Columns {
 }
 
 impl<'s> Candidate<'s> {
+    /// When a change was written is a moment, and that of every item of a dataset of changes.
+    fn make_moment(&mut self, items: u64) {
+        if let [(Type::N, Form::Number(form @ NumberForm::Integer))] = self.forms.as_mut_slice()
+            && self.items == items
+        {
+            *form = NumberForm::Moment;
+        }
+    }
+
     fn of(name: &'s str, shape: &ValueShape) -> Self {
         let mut kinds: Vec<_> = shape.kinds().collect();
         // Stable, so that of equally frequent types the first of `Type` leads.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -577,4 +577,25 @@ fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
     assert_eq!(one, schema((0..40).rev().map(|at| vec![at]).collect()));
     assert_eq!(one, schema(vec![(20..40).collect(), vec![], (0..20).rev().collect()]));
     assert_eq!(one.field(0).name(), "k4");
+}
+
+#[test]
+fn the_time_of_a_change_is_a_timestamp_and_an_attribute_of_that_name_is_not() {
+    let arena = Arena::new();
+    let schema = |attributes: &[&[(&'static str, Value<'static>)]]| {
+        let targets = targets(&[("Doc", &["_op", "_written_at", "PK"])]);
+        let mut shape = Shape::new(&targets.datasets[0].leading);
+        for attributes in attributes {
+            let mut item = Item::new_in(&arena);
+            attributes.iter().for_each(|(name, value)| item.push(name, *value));
+            shape.observe(&item);
+        }
+        Layout::of(&targets.datasets[0], &shape).unwrap().schema
+    };
+    let change: &[_] = &[("PK", Value::S("a")), ("_written_at", Value::N("1768386096366933")), ("_op", Value::S("put"))];
+    let changes = schema(&[change, change]);
+    assert_eq!(changes.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["_op", "_written_at", "PK"]);
+    assert_eq!(changes.field(1).data_type(), &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
+    let items = schema(&[change, &[("PK", Value::S("a"))]]);
+    assert_eq!(items.field(1).data_type(), &DataType::Int64);
 }

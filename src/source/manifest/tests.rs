@@ -1,6 +1,27 @@
 //! What is accepted as an export, and what each refusal says.
 
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use md5::{Digest, Md5};
+
 use super::*;
+use crate::source::manifest::read::{Rebased, rebase};
+
+/// Opens a path, with everything compared.
+fn open(path: &Path) -> Result<Export> {
+    open_with(path, &Options::default())
+}
+
+fn open_with(path: &Path, options: &Options) -> Result<Export> {
+    super::open(&Location::Local(path.to_owned()), options)
+}
+
+/// Opens what was named for one source.
+fn open_all(paths: &[PathBuf]) -> Result<Vec<Export>> {
+    super::open_all(&paths.iter().cloned().map(Location::Local).collect::<Vec<_>>(), &Options::default())
+}
 
 const ID: &str = "01768385930622-efd1a093";
 
@@ -48,7 +69,7 @@ fn an_export_is_found_by_folder_summary_parent_and_grandparent() {
     let temp = tempfile::tempdir().unwrap();
     let folder = export(temp.path(), "some/prefix/");
     let by_folder = open(&folder).unwrap();
-    let names: Vec<_> = by_folder.files.iter().map(|file| (file.name.as_str(), file.items, file.compressed_bytes)).collect();
+    let names: Vec<_> = by_folder.files.iter().map(|file| (file.name.as_str(), file.items, file.facts.bytes)).collect();
     assert_eq!(names, [("data/bbb.json.gz", Some(2), 11), ("data/aaa.json.gz", Some(1), 11)]);
     assert_eq!(by_folder.files[0].md5, Some(Md5::digest("bbb.json.gz").into()));
     assert_eq!((by_folder.items, by_folder.checked, by_folder.compressed_bytes()), (Some(3), true, 22));
@@ -89,21 +110,22 @@ fn a_path_without_an_export_says_what_was_looked_for() {
     let temp = tempfile::tempdir().unwrap();
     refused(temp.path(), &["no export in this folder", "manifest-summary.json"]);
     refused(&temp.path().join("nowhere"), &["no such file or folder", "nowhere"]);
-    fs::write(temp.path().join("notes.txt"), "").unwrap();
-    refused(&temp.path().join("notes.txt"), &["neither an export nor a data file", ".json.gz"]);
     let folder = export(temp.path(), "");
     refused(&folder.join("data"), &["data folder of an export", ID]);
     refused(&folder.join(LIST), &["list of an export's data files", SUMMARY]);
 }
 
 #[test]
-fn only_a_full_export_in_dynamodb_json_is_read() {
+fn an_export_of_unknown_kind_is_refused() {
     for (from, to, parts) in [
-        (r#""version":"2020-06-30""#, r#""version":"2023-08-01""#, &["incremental export, not read yet"][..]),
-        (r#""later":{}"#, r#""exportType":"INCREMENTAL_EXPORT""#, &["incremental export, not read yet"]),
+        (r#""version":"2020-06-30""#, r#""version":"2023-08-01""#, &["unknown outputView", "found: nothing"][..]),
+        (r#""later":{}"#, r#""exportType":"INCREMENTAL_EXPORT","outputView":"NEW_IMAGES""#, &["unknown outputView", "found: NEW_IMAGES"]),
         (r#""later":{}"#, r#""exportType":"PARTIAL""#, &["unknown exportType", "found: PARTIAL"]),
-        (r#""version":"2020-06-30""#, r#""version":"2031-01-01""#, &["unknown version", "expected: 2020-06-30", "found: 2031-01-01"]),
-        ("DYNAMODB_JSON", "ION", &["Amazon Ion, not read yet"]),
+        (
+            r#""version":"2020-06-30""#,
+            r#""version":"2031-01-01""#,
+            &["unknown version", "expected: 2020-06-30 or 2023-08-01", "found: 2031-01-01"],
+        ),
         ("DYNAMODB_JSON", "CSV", &["unknown outputFormat", "found: CSV"]),
         (r#""itemCount":3"#, r#""itemCount":"many""#, &["summary of the export cannot be understood"]),
     ] {
@@ -115,6 +137,7 @@ fn only_a_full_export_in_dynamodb_json_is_read() {
     let temp = tempfile::tempdir().unwrap();
     let folder = export(temp.path(), "");
     edit(&folder, "manifest-summary", r#""later":{}"#, r#""exportType":"FULL_EXPORT""#);
+    edit(&folder, "manifest-summary", "DYNAMODB_JSON", "ION");
     assert_eq!(open(&folder).unwrap().files.len(), 2);
 }
 
@@ -212,7 +235,11 @@ fn a_folder_or_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() {
         replace(&data);
         refused(&folder, &["a data file is no regular file", "aaa.json.gz", "line: 2"]);
         let error = open_all(&[data, folder.join("data/bbb.json.gz")]).unwrap_err();
-        assert!(error.kind() == Kind::Input && error.message().contains("a data file is no regular file"), "{error}");
+        // A folder may be an export.
+        let told = ["a data file is no regular file", "an export was named together with data files"]
+            .iter()
+            .any(|told| error.message().contains(told));
+        assert!(error.kind() == Kind::Input && told, "{error}");
         fs::remove_file(&list).unwrap();
         replace(&list);
         refused(&folder, &["a manifest is no regular file", LIST]);
@@ -260,10 +287,12 @@ fn a_key_is_rebased_to_the_copy() {
         ("AWSDynamoDB/0123-abc/data/../../x", None),
         ("..", None),
         ("data/..\\x", None),
+        ("AWSDynamoDB/data/../x", None),
+        ("AWSDynamoDB/0123-abc", Some("AWSDynamoDB/0123-abc")),
         ("", None),
         ("/", None),
     ] {
-        assert_eq!(rebase(key).as_deref(), expected, "{key}");
+        assert_eq!(rebase(key), expected.map(|name| Rebased::Own(name.to_owned())), "{key}");
     }
 }
 
@@ -282,8 +311,9 @@ fn data_files_can_be_named_one_by_one() {
     for path in &paths {
         fs::write(path, "x").unwrap();
     }
-    let export = open_all(&paths).unwrap();
-    assert_eq!(export.files.iter().map(|file| &file.path).collect::<Vec<_>>(), paths.iter().collect::<Vec<_>>());
+    let export = open_all(&paths).unwrap().remove(0);
+    let found: Vec<_> = export.files.iter().map(|file| file.location.local().unwrap()).collect();
+    assert_eq!(found, paths.iter().collect::<Vec<_>>());
     assert_eq!((export.items, export.summary, export.checked), (None, None, false));
     assert_eq!(open(&paths[0]).unwrap().files.len(), 1);
 
@@ -298,7 +328,144 @@ fn an_export_is_named_alone() {
     let bare = temp.path().join("a.json");
     fs::write(&bare, "x").unwrap();
     for export in [folder.clone(), folder.join(SUMMARY)] {
-        assert!(open_all(&[bare.clone(), export]).unwrap_err().message().contains("one export or data files only"));
+        assert!(open_all(&[bare.clone(), export]).unwrap_err().message().contains("together with data files"));
     }
+    let error = open_all(&[folder.clone(), folder]).unwrap_err();
+    assert!(error.message().contains("full export was named together with another export"), "{error}");
     assert!(open_all(&[]).unwrap_err().message().contains("no export"));
+}
+
+/// An incremental export of the window beside others in `root`, with one data file in the folder that all share.
+fn window(root: &Path, id: &str, from: &str, to: &str, table_id: &str) -> PathBuf {
+    let all = root.join("AWSDynamoDB");
+    let folder = all.join(id);
+    fs::create_dir_all(all.join("data")).unwrap();
+    fs::create_dir_all(&folder).unwrap();
+    let name = format!("{id}.json.gz");
+    fs::write(all.join("data").join(&name), &name).unwrap();
+    write_checked(&folder, "manifest-files", &format!("{{\"itemCount\":1,\"dataFileS3Key\":\"p/AWSDynamoDB/data/{name}\"}}\n"));
+    let summary = format!(
+        r#"{{"version":"2023-08-01","exportArn":"arn:{id}","tableArn":"arn:t","tableId":"{table_id}","exportFromTime":"{from}","exportToTime":"{to}","manifestFilesS3Key":"p/AWSDynamoDB/{id}/manifest-files.json","itemCount":1,"outputFormat":"DYNAMODB_JSON","outputView":"NEW_IMAGE","exportType":"INCREMENTAL_EXPORT"}}"#
+    );
+    write_checked(&folder, "manifest-summary", &summary);
+    folder
+}
+
+#[test]
+fn an_incremental_export_has_its_data_beside_its_folder_and_only_what_its_manifest_names() {
+    let temp = tempfile::tempdir().unwrap();
+    let first = window(temp.path(), "01-a", "2026-01-14T10:20:00.000Z", "2026-01-14T10:35:00.000Z", "t1");
+    window(temp.path(), "02-b", "2026-01-14T10:35:00.000Z", "2026-01-14T10:50:00.000Z", "t1");
+    let export = open(&first).unwrap();
+    assert_eq!(export.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["data/01-a.json.gz"]);
+    let window =
+        Window { from: Some("2026-01-14T10:20:00.000Z".to_owned()), to: Some("2026-01-14T10:35:00.000Z".to_owned()), view: View::New };
+    assert_eq!(export.window(), Some(&window));
+    refused(&temp.path().join("AWSDynamoDB/data"), &["data folder that all incremental exports share"]);
+    refused(temp.path(), &["several exports", "01-a, 02-b", "--export"]);
+
+    // A copy may hold its data in its own folder.
+    let own = first.join("data");
+    fs::create_dir(&own).unwrap();
+    fs::rename(temp.path().join("AWSDynamoDB/data/01-a.json.gz"), own.join("01-a.json.gz")).unwrap();
+    assert_eq!(open(&first).unwrap().files[0].location, Location::Local(own.join("01-a.json.gz")));
+    fs::remove_file(own.join("01-a.json.gz")).unwrap();
+    refused(&first, &["1 of 1 data files are missing", "p/AWSDynamoDB/data/01-a.json.gz"]);
+}
+
+#[test]
+fn windows_of_one_table_must_follow_each_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |minute: u32| format!("2026-01-14T10:{minute}:00.000Z");
+    let first = window(temp.path(), "01-a", &at(20), &at(35), "t1");
+    let second = window(temp.path(), "02-b", &at(35), &at(50), "t1");
+    // In whatever order they are named.
+    let exports = open_all(&[second.clone(), first.clone()]).unwrap();
+    assert_eq!(exports.iter().map(|export| export.files[0].name.as_str()).collect::<Vec<_>>(), ["data/01-a.json.gz", "data/02-b.json.gz"]);
+    for (id, from, to, table, parts) in [
+        ("03-c", 51, 59, "t1", ["leave a gap", "which ends: 2026-01-14T10:50:00.000Z", "which starts: 2026-01-14T10:51:00.000Z"]),
+        ("03-c", 45, 59, "t1", ["overlap", "arn:02-b", "arn:03-c"]),
+        ("03-c", 50, 59, "t2", ["the table was made anew in between", "arn:t (t1)", "arn:t (t2)"]),
+    ] {
+        let third = window(temp.path(), id, &at(from), &at(to), table);
+        let error = open_all(&[first.clone(), second.clone(), third]).unwrap_err();
+        for part in parts {
+            assert!(error.to_string().contains(part), "expected `{part}` in: {error}");
+        }
+    }
+    // Named twice, a window overlaps with itself.
+    assert!(open_all(&[first.clone(), first]).unwrap_err().message().contains("overlap"));
+}
+
+#[test]
+fn one_of_several_exports_is_chosen() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    let all = temp.path().join("AWSDynamoDB");
+    let (list, summary) = (fs::read_to_string(folder.join(LIST)).unwrap(), fs::read_to_string(folder.join(SUMMARY)).unwrap());
+    for (id, time) in [(ID, "2026-01-14T10:18:50.622Z"), ("01768385930999-00000000", "2026-01-10T00:00:00.000Z")] {
+        let copy = all.join(id);
+        fs::create_dir_all(copy.join("data")).unwrap();
+        for name in ["aaa.json.gz", "bbb.json.gz"] {
+            fs::write(copy.join("data").join(name), name).unwrap();
+        }
+        write_checked(&copy, "manifest-files", &list);
+        let summary = summary.replace(r#""later":{}"#, &format!(r#""exportTime":"{time}""#)).replace("arn:x", &format!("arn:{id}"));
+        write_checked(&copy, "manifest-summary", &summary);
+    }
+    window(temp.path(), "01768385930999-11111111", "2026-02-01T00:00:00.000Z", "2026-02-01T01:00:00.000Z", "t1");
+    fs::create_dir_all(all.join("01768385939999-00000000/data")).unwrap();
+    let chosen = |choice: &str| {
+        let export = open_with(temp.path(), &Options { choice: Some(choice.parse().unwrap()), ..Options::default() })?;
+        Ok::<_, Error>((export.summary.unwrap().export_arn.unwrap(), export.warnings))
+    };
+    let unfinished = format!("{} is unfinished or failed, and passed over", all.join("01768385939999-00000000").display());
+    // The full export, although a window ends later.
+    assert_eq!(chosen("latest").unwrap(), (format!("arn:{ID}"), vec![unfinished]));
+    assert_eq!(chosen("as-of 2026-01-12").unwrap().0, "arn:01768385930999-00000000");
+    assert_eq!(chosen("as-of=2026-01-14T10:18:50.622Z").unwrap().0, format!("arn:{ID}"));
+    assert_eq!(chosen("01768385930999-11111111").unwrap().0, "arn:01768385930999-11111111");
+    for (choice, part) in [
+        ("as-of 2025-01-01", "there is no such export"),
+        ("0-nothing", "there is no export of this id"),
+        ("01768385939999-00000000", "unfinished or failed export"),
+    ] {
+        let error = chosen(choice).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    for wrong in ["as-of soon", "as-of", "", "a/b", "as-of 2026-1-1"] {
+        assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
+    }
+    let error = open_with(&folder.join(SUMMARY), &Options { choice: Some(Choice::Latest), ..Options::default() }).unwrap_err();
+    assert!(error.message().contains("a file is named"), "{error}");
+}
+
+#[test]
+fn exports_of_several_tables_are_not_chosen_from() {
+    let temp = tempfile::tempdir().unwrap();
+    window(temp.path(), "01-a", "2026-01-14T10:20:00.000Z", "2026-01-14T10:35:00.000Z", "t1");
+    let other = window(temp.path(), "02-b", "2026-01-14T10:35:00.000Z", "2026-01-14T10:50:00.000Z", "t1");
+    let latest = Options { choice: Some(Choice::Latest), ..Options::default() };
+    assert_eq!(open_with(temp.path(), &latest).unwrap().files[0].name, "data/02-b.json.gz");
+    edit(&other, "manifest-summary", "arn:t", "arn:u");
+    let error = open_with(temp.path(), &latest).unwrap_err();
+    assert!(error.to_string().contains("of several tables") && error.to_string().contains("arn:t, arn:u"), "{error}");
+}
+
+#[test]
+fn how_much_is_compared_can_be_chosen() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    let text = fs::read_to_string(folder.join(SUMMARY)).unwrap();
+    fs::write(folder.join(SUMMARY), text.replace("arn:x", "arn:redacted")).unwrap();
+    refused(&folder, &["not what its checksum says", "--verify data"]);
+    let data = open_with(&folder, &Options { verify: Verify::Data, ..Options::default() }).unwrap();
+    assert_eq!(data.warnings, [format!("{} is not what its checksum says; it was changed or damaged", folder.join(SUMMARY).display())]);
+    assert!(!data.checked && data.files[0].md5.is_some() && data.items == Some(3));
+
+    edit(&folder, "manifest-summary", r#""itemCount":3"#, r#""itemCount":4"#);
+    fs::write(folder.join("manifest-files.md5"), "no checksum").unwrap();
+    let off = open_with(&folder, &Options { verify: Verify::Off, ..Options::default() }).unwrap();
+    assert_eq!((off.items, off.checked, off.warnings.len()), (None, false, 0));
+    assert!(off.files.iter().all(|file| file.md5.is_none() && file.items.is_none()));
 }

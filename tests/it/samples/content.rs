@@ -28,7 +28,7 @@ impl Dice {
     }
 
     /// The same elements in another order.
-    fn shuffled<T>(&mut self, mut elements: Vec<T>) -> Vec<T> {
+    pub(super) fn shuffled<T>(&mut self, mut elements: Vec<T>) -> Vec<T> {
         for at in (1..elements.len()).rev() {
             elements.swap(at, self.next() as usize % (at + 1));
         }

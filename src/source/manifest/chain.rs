@@ -1,0 +1,64 @@
+//! Several exports of one table: windows that follow each other.
+
+use crate::error::{Error, Kind, Result};
+use crate::source::manifest::{Export, Window};
+
+/// The exports in the order of their windows.
+///
+/// # Errors
+/// Kind `Input`: one is a full export, they are of different tables, or their windows leave a gap or overlap.
+pub(super) fn in_order(mut exports: Vec<Export>) -> Result<Vec<Export>> {
+    if let Some(full) = exports.iter().find(|export| export.window().is_none()) {
+        return Err(Error::new(Kind::Input, "a full export was named together with another export of the same source")
+            .with("export", name(full))
+            .with("expected", "one full export, or incremental exports whose windows follow each other")
+            .with("hint", "name the full export alone"));
+    }
+    exports.sort_by(|one, other| ends(one).cmp(&ends(other)));
+    for pair in exports.windows(2) {
+        let [before, after] = pair else { continue };
+        same_table(before, after)?;
+        let ((_, end), (start, _)) = (ends(before), ends(after));
+        let told = match start.cmp(&end) {
+            std::cmp::Ordering::Equal => continue,
+            std::cmp::Ordering::Greater => "the windows of two incremental exports leave a gap; what was written in it is in neither",
+            std::cmp::Ordering::Less => "the windows of two incremental exports overlap; what was written in both would be read twice",
+        };
+        return Err(Error::new(Kind::Input, told)
+            .with("first", name(before))
+            .with("which ends", end.unwrap_or("at a time that its summary does not say"))
+            .with("second", name(after))
+            .with("which starts", start.unwrap_or("at a time that its summary does not say"))
+            .with("hint", "name exports whose windows follow each other without a gap"));
+    }
+    Ok(exports)
+}
+
+fn same_table(one: &Export, other: &Export) -> Result<()> {
+    let of = |export: &Export| {
+        let summary = export.summary.as_ref();
+        (summary.and_then(|summary| summary.table_arn.clone()), summary.and_then(|summary| summary.table_id.clone()))
+    };
+    let ((arn, id), (other_arn, other_id)) = (of(one), of(other));
+    let (message, hint) = if arn != other_arn {
+        ("two exports of one source are of different tables", "name the exports of one table; a pipeline may have several sources")
+    } else if id != other_id {
+        (
+            "two exports of one source are of tables with one name: the table was made anew in between",
+            "name the exports of one of the two; a table that was made anew starts with a full export",
+        )
+    } else {
+        return Ok(());
+    };
+    let told = |arn: Option<String>, id: Option<String>| format!("{} ({})", arn.unwrap_or_default(), id.unwrap_or_default());
+    Err(Error::new(Kind::Input, message).with("first", told(arn, id)).with("second", told(other_arn, other_id)).with("hint", hint))
+}
+
+/// Start and end of an export's window.
+fn ends(export: &Export) -> (Option<&str>, Option<&str>) {
+    export.window().map_or((None, None), |Window { from, to, .. }| (from.as_deref(), to.as_deref()))
+}
+
+fn name(export: &Export) -> &str {
+    export.summary.as_ref().and_then(|summary| summary.export_arn.as_deref()).unwrap_or("(without ARN)")
+}

@@ -1,0 +1,41 @@
+//! One table exported in several ways: the same pipeline writes the same bytes.
+
+use crate::program::{Folder, files};
+use crate::samples::docs_in_order;
+
+/// Runs the split pipeline over an export into all kinds of files.
+fn run(export: &str) -> Folder {
+    let folder = Folder::new();
+    let sinks = ["parquet", "import", "batch"].map(|kind| folder.sink(kind, kind));
+    folder.run("pipelines/docs-split-comments.toml", &[export], &sinks, &[]).expect(0);
+    folder
+}
+
+/// Both runs wrote the same bytes under the same names.
+#[track_caller]
+fn same_bytes(kinds: &[&str], expected: &Folder, found: &Folder) {
+    for kind in kinds {
+        let [expected, found] = [expected, found].map(|folder| files(&folder.path().join(kind)));
+        let names = |files: &[(std::path::PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+        assert!(!expected.is_empty());
+        assert_eq!(names(&found), names(&expected), "{kind}");
+        for ((path, expected), (_, found)) in expected.iter().zip(&found) {
+            assert!(expected == found, "{kind}: {} differs", path.display());
+        }
+    }
+}
+
+#[test]
+fn an_export_that_left_its_prefix_and_its_folders_behind_gives_the_same_bytes() {
+    same_bytes(&["parquet", "import", "batch"], &run("sample_exports/docs"), &run("sample_exports/docs-prefixed"));
+}
+
+#[test]
+fn an_export_in_ion_gives_the_same_bytes() {
+    let ion = run("sample_exports/docs-ion");
+    same_bytes(&["parquet"], &run("sample_exports/docs"), &ion);
+    // Where attributes are written in the order in which they were read: Ion has them in the order of their names.
+    let folder = Folder::new();
+    docs_in_order().write(folder.path());
+    same_bytes(&["parquet", "import", "batch"], &run(&folder.join("AWSDynamoDB")), &ion);
+}
