@@ -14,7 +14,7 @@ mod reader;
 mod request;
 mod upload;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use aws_config::timeout::TimeoutConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{RequestChecksumCalculation, ResponseChecksumValidation};
+use aws_sdk_s3::operation::list_objects_v2::builders::ListObjectsV2FluentBuilder;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use bytes::Bytes;
@@ -40,8 +41,8 @@ use request::{Action, Attempts, Class, Failure};
 /// The service's name in variables and profiles.
 const S3_ID: &str = "S3";
 
-/// Objects that are looked at at a time.
-const LOOKS: usize = 32;
+/// Requests for many objects that are under way at a time.
+const SIDE_BY_SIDE: usize = 32;
 
 /// The most objects that one request can remove.
 const REMOVED_AT_ONCE: usize = 1000;
@@ -238,32 +239,47 @@ impl Bucket {
     /// # Errors
     /// As for [`head`](Self::head), by the first that fails.
     pub fn heads<K: AsRef<str>>(&self, keys: &[K]) -> Result<Vec<Option<ObjectFacts>>> {
-        let mut found = vec![None; keys.len()];
-        let mut waiting = keys.iter().enumerate();
-        self.s3
-            .aws
-            .block_on(async {
-                let mut looks = JoinSet::new();
-                loop {
-                    while looks.len() < LOOKS
-                        && let Some((at, key)) = waiting.next()
-                    {
-                        let (shared, object) = (Arc::clone(&self.s3.shared), self.object(key.as_ref()));
-                        looks.spawn(async move { (at, shared.head(&object).await) });
-                    }
-                    match looks.join_next().await {
-                        None => return Ok(()),
-                        Some(Ok((at, Ok(facts)))) => found[at] = facts,
-                        Some(Ok((at, Err(failure)))) => return Err(Ok((at, failure))),
-                        Some(Err(cause)) => return Err(Err(cause)),
-                    }
+        let look = |shared: Arc<Shared>, object: Object, ()| async move { shared.head(&object).await };
+        self.side_by_side(Action::GetObject, keys.iter().map(|key| (key.as_ref(), ())), look)
+    }
+
+    /// Runs a request for each of many objects, some at a time; gives the results in the order of the keys.
+    fn side_by_side<'k, A, T, F>(
+        &self,
+        action: Action,
+        mut objects: impl Iterator<Item = (&'k str, A)>,
+        request: impl Fn(Arc<Shared>, Object, A) -> F,
+    ) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = std::result::Result<T, Failure>> + Send + 'static,
+    {
+        let mut results = BTreeMap::new();
+        let ran = self.s3.aws.block_on(async {
+            let mut running = JoinSet::new();
+            let mut begun = 0_usize;
+            loop {
+                while running.len() < SIDE_BY_SIDE
+                    && let Some((key, argument)) = objects.next()
+                {
+                    let object = self.object(key);
+                    let (key, at, result) = (Arc::clone(&object.key), begun, request(Arc::clone(&self.s3.shared), object, argument));
+                    running.spawn(async move { (at, key, result.await) });
+                    begun += 1;
                 }
-            })
-            .map_err(|failed| match failed {
-                Ok((at, failure)) => self.error(Action::GetObject, Some(keys[at].as_ref()), failure),
-                Err(cause) => broke_off(cause),
-            })?;
-        Ok(found)
+                match running.join_next().await {
+                    None => return Ok(()),
+                    Some(Ok((at, _, Ok(result)))) => drop(results.insert(at, result)),
+                    Some(Ok((_, key, Err(failure)))) => return Err(Ok((key, failure))),
+                    Some(Err(cause)) => return Err(Err(cause)),
+                }
+            }
+        });
+        match ran {
+            Ok(()) => Ok(results.into_values().collect()),
+            Err(Ok((key, failure))) => Err(self.error(action, Some(&key), failure)),
+            Err(Err(cause)) => Err(broke_off(cause)),
+        }
     }
 
     /// Reads a small object whole into memory; `None` where there is none. Its check sum is compared where S3 has one.
@@ -273,6 +289,15 @@ impl Bucket {
     pub fn get_whole(&self, key: &str) -> Result<Option<Vec<u8>>> {
         let (shared, object) = (&self.s3.shared, self.object(key));
         self.s3.aws.block_on(shared.get_whole(&object)).map_err(|failure| self.error(Action::GetObject, Some(key), failure))
+    }
+
+    /// Reads many small objects, some at a time; gives what [`get_whole`](Self::get_whole) would give, in the order of the keys.
+    ///
+    /// # Errors
+    /// As for [`get_whole`](Self::get_whole), by the first that fails.
+    pub fn get_all<K: AsRef<str>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let get = |shared: Arc<Shared>, object: Object, ()| async move { shared.get_whole(&object).await };
+        self.side_by_side(Action::GetObject, keys.iter().map(|key| (key.as_ref(), ())), get)
     }
 
     /// Reads an object from its start to its end, in parts that are asked for ahead.
@@ -293,6 +318,19 @@ impl Bucket {
     pub fn list(&self, prefix: &str, delimiter: Option<&str>) -> Result<Listing> {
         let listed = self.s3.aws.block_on(self.s3.shared.list(&self.name, prefix, delimiter));
         listed.map_err(|failure| self.error(Action::ListBucket, None, failure))
+    }
+
+    /// Whether there is any object whose key starts with `prefix`.
+    ///
+    /// # Errors
+    /// As for [`head`](Self::head).
+    pub fn any(&self, prefix: &str) -> Result<bool> {
+        let shared = &self.s3.shared;
+        let list = || shared.list_page(&self.name, prefix).max_keys(1).send();
+        match self.s3.aws.block_on(shared.send(shared.attempt_timeout, list)) {
+            Ok(page) => Ok(!page.contents().is_empty()),
+            Err(failure) => Err(self.error(Action::ListBucket, None, failure)),
+        }
     }
 
     /// Writes an object that is in memory already. It is visible when this returns, and replaces what had its key.
@@ -358,13 +396,17 @@ impl Shared {
         if failure.class == Class::Missing { Ok(None) } else { Err(failure) }
     }
 
+    fn list_page(&self, bucket: &str, prefix: &str) -> ListObjectsV2FluentBuilder {
+        self.client.list_objects_v2().bucket(bucket).prefix(prefix).set_expected_bucket_owner(self.owner.clone())
+    }
+
     async fn list(&self, bucket: &str, prefix: &str, delimiter: Option<&str>) -> std::result::Result<Listing, Failure> {
         let mut listing = Listing::default();
         let mut next = None;
         loop {
             let list = || {
-                let list = self.client.list_objects_v2().bucket(bucket).set_expected_bucket_owner(self.owner.clone());
-                list.prefix(prefix).set_delimiter(delimiter.map(str::to_owned)).set_continuation_token(next.clone()).send()
+                let list = self.list_page(bucket, prefix).set_delimiter(delimiter.map(str::to_owned));
+                list.set_continuation_token(next.clone()).send()
             };
             let page = self.send(self.attempt_timeout, list).await?;
             for object in page.contents() {

@@ -116,6 +116,24 @@ fn an_upload_is_visible_when_it_is_completed_and_not_before() {
 }
 
 #[test]
+fn many_uploads_are_completed_or_aborted_together() {
+    for server in [ministack(), moto()] {
+        let bucket = server.bucket();
+        let receipts: Vec<_> = (0..70).map(|at| upload(&bucket, &format!("{at:02}"), format!("number {at}").as_bytes())).collect();
+        let (completed, aborted) = receipts.split_at(40);
+        bucket.complete_all(completed).unwrap();
+        let pending = bucket.list_uploads("").unwrap();
+        assert_eq!(pending.len(), aborted.len());
+        bucket.abort_all(&pending).unwrap();
+        assert_eq!(bucket.list_uploads("").unwrap(), []);
+        let keys: Vec<_> = receipts.iter().map(|receipt| receipt.key.as_str()).collect();
+        let there = bucket.get_all(&keys).unwrap();
+        let expected = (0..70).map(|at| (at < 40).then(|| format!("number {at}").into_bytes()));
+        assert_eq!(there, expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn an_upload_that_is_aborted_leaves_nothing() {
     for server in [ministack(), moto()] {
         let bucket = server.bucket();
@@ -201,6 +219,10 @@ fn more_than_a_thousand_objects_are_listed_looked_at_and_removed() {
     let listed = listing.objects.into_iter().map(|object| Some(object.facts)).chain([None]);
     assert_eq!(found, listed.collect::<Vec<_>>());
     assert!(found.iter().flatten().all(|facts| facts.bytes == 9));
+
+    let contents = bucket.get_all(&keys).unwrap();
+    assert_eq!(contents, keys.iter().map(|key| Some(key.clone().into_bytes())).collect::<Vec<_>>());
+    assert_eq!((bucket.any("data/").unwrap(), bucket.any("data/2").unwrap()), (true, false));
 
     let listing = bucket.list("", Some("/")).unwrap();
     assert_eq!(listing.objects.iter().map(|object| object.key.as_str()).collect::<Vec<_>>(), ["other"]);
@@ -421,10 +443,13 @@ fn errors(bucket: &Bucket) -> Vec<(&'static str, Error)> {
         ("s3:GetObject", bucket.heads(&["a key"]).unwrap_err()),
         ("s3:GetObject", bucket.get_whole("a key").unwrap_err()),
         ("s3:GetObject", inside(bucket.reader("a key", &facts).read(&mut [0]).unwrap_err())),
+        ("s3:GetObject", bucket.get_all(&["a key"]).unwrap_err()),
         ("s3:ListBucket", bucket.list("a", None).unwrap_err()),
+        ("s3:ListBucket", bucket.any("a").unwrap_err()),
         ("s3:PutObject", bucket.put_whole("a key", vec![1]).unwrap_err()),
         ("s3:PutObject", bucket.upload("a key").unwrap_err()),
         ("s3:PutObject", bucket.complete(&receipt).unwrap_err()),
+        ("s3:PutObject", bucket.complete_all(std::slice::from_ref(&receipt)).unwrap_err()),
         ("s3:AbortMultipartUpload", bucket.abort("a key", "id").unwrap_err()),
         ("s3:ListBucketMultipartUploads", bucket.list_uploads("a").unwrap_err()),
         ("s3:DeleteObject", bucket.delete(&["a key"]).unwrap_err()),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use crate::aws::s3::request::{Action, Class, Failure};
-use crate::aws::s3::{Bucket, Shared, broke_off, next_page};
+use crate::aws::s3::{Bucket, Object, Shared, broke_off, next_page};
 use crate::error::{Error, Kind, Result};
 
 /// The size of parts, the last one aside, until the object is large.
@@ -133,6 +133,17 @@ impl Bucket {
         completed.map_err(|failure| self.error(Action::PutObject, Some(&receipt.key), failure))
     }
 
+    /// Makes many finished uploads visible, some at a time, as [`complete`](Self::complete) does. Some may be visible when another fails.
+    ///
+    /// # Errors
+    /// As for [`complete`](Self::complete), by the first that fails.
+    pub fn complete_all(&self, receipts: &[Receipt]) -> Result<()> {
+        let complete =
+            |shared: Arc<Shared>, object: Object, receipt: Receipt| async move { shared.complete(&object.bucket, &receipt).await };
+        let receipts = receipts.iter().map(|receipt| (receipt.key.as_str(), receipt.clone()));
+        self.side_by_side(Action::PutObject, receipts, complete).map(drop)
+    }
+
     /// Makes S3 forget an upload that is not visible yet, with its parts. One that does not exist any more is no error.
     ///
     /// # Errors
@@ -140,6 +151,16 @@ impl Bucket {
     pub fn abort(&self, key: &str, upload_id: &str) -> Result<()> {
         let aborted = self.s3.aws.block_on(self.s3.shared.abort(&self.name, key, upload_id));
         aborted.map_err(|failure| self.error(Action::AbortMultipartUpload, Some(key), failure))
+    }
+
+    /// Makes S3 forget many uploads, some at a time, as [`abort`](Self::abort) does.
+    ///
+    /// # Errors
+    /// As for [`abort`](Self::abort), by the first that fails.
+    pub fn abort_all(&self, uploads: &[PendingUpload]) -> Result<()> {
+        let abort = |shared: Arc<Shared>, Object { bucket, key }: Object, id: String| async move { shared.abort(&bucket, &key, &id).await };
+        let uploads = uploads.iter().map(|upload| (upload.key.as_str(), upload.upload_id.clone()));
+        self.side_by_side(Action::AbortMultipartUpload, uploads, abort).map(drop)
     }
 
     /// The uploads to keys that start with `prefix` which were neither completed nor aborted.
