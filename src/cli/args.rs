@@ -78,6 +78,9 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
+    /// How import:DIR writes items.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
@@ -92,6 +95,14 @@ pub(crate) struct Run {
     /// The AWS profile. Default: as the AWS CLI finds it.
     #[arg(long)]
     pub(crate) profile: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// DynamoDB JSON.
+    DynamodbJson,
+    /// Amazon Ion text.
+    Ion,
 }
 
 #[derive(Debug, clap::Args)]

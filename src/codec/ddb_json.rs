@@ -8,7 +8,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{write_change, write_item, write_string, write_value};
+pub use encode::{write_change, write_item, write_line, write_string, write_value};
 
 use crate::codec::ddb_json::cursor::Cursor;
 use crate::codec::record::{self, Decoded, Parts, Record};

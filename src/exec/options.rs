@@ -12,7 +12,7 @@ use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
-use crate::model::{EntityId, SourceId, Targets};
+use crate::model::{EntityId, Format, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
@@ -55,6 +55,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
+    /// How `import:` writes items.
+    pub import_format: Format,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
     /// Workers; the output does not depend on it.
@@ -309,7 +311,8 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
                 }
                 Destination::Import(dir) => {
-                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
+                    let names = options.table_names.clone();
+                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

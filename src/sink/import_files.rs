@@ -1,6 +1,6 @@
-//! Files for `DynamoDB`'s `ImportTable`: gzipped `DynamoDB` JSON objects and `table.json`.
+//! Files for `DynamoDB`'s `ImportTable`: gzipped objects in `DynamoDB` JSON or Amazon Ion, and `table.json`.
 //!
-//! Layout: `DIR/TABLE/data/part-u00001-0000.json.gz`, one `{"Item":{…}}` a line, and beside `data/` the file
+//! Layout: `DIR/TABLE/data/part-u00001-0000.json.gz`, one `{"Item":{…}}` a line, or `….ion.gz`, one `$ion_1_0 {Item:{…}}` a line; and beside `data/` the file
 //! `DIR/TABLE/table.json` for `aws dynamodb import-table --cli-input-json`. Nothing but data lies below `data/`, because
 //! the import reads every object under its prefix as data.
 //!
@@ -16,9 +16,9 @@ use crc32fast::Hasher;
 use flate2::{Compress, Compression, FlushCompress};
 use serde::Serialize;
 
-use crate::codec::ddb_json;
+use crate::codec::{ddb_json, ion};
 use crate::error::{Error, Kind, Result};
-use crate::model::{DatasetId, KeySchema, Table, TableId, Targets};
+use crate::model::{DatasetId, Format, KeySchema, Table, TableId, Targets};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written, WrittenFile};
 use crate::store::{StagedFile, Staging};
@@ -27,7 +27,7 @@ use crate::store::{StagedFile, Staging};
 /// is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollAt {
-    /// Bytes of JSON in an object, before compression.
+    /// Bytes of text in an object, before compression.
     pub bytes: u64,
     /// Items in an object.
     pub items: u64,
@@ -78,15 +78,16 @@ struct Block {
 #[derive(Debug)]
 pub struct ImportFiles {
     folders: Arc<TableFolders>,
+    format: Format,
     roll_at: RollAt,
 }
 
 impl ImportFiles {
-    /// A sink that writes below `dir`. `names` maps a table's name in the pipeline to its name in the service, for
+    /// A sink that writes below `dir` in `format`. `names` maps a table's name in the pipeline to its name in the service, for
     /// `table.json`; a table that is not in it keeps its name. Folders have the pipeline's names.
     #[must_use]
-    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
-        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)), roll_at: RollAt::default() }
+    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>, format: Format) -> Self {
+        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)), format, roll_at: RollAt::default() }
     }
 
     /// Sets where objects end.
@@ -107,7 +108,7 @@ impl Sink for ImportFiles {
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
-        Arc::new(Lines)
+        Arc::new(Lines { format: self.format })
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
@@ -115,6 +116,7 @@ impl Sink for ImportFiles {
         Ok(Box::new(Objects {
             folders: Arc::clone(&self.folders),
             staging: self.folders.staging()?,
+            format: self.format,
             roll_at: self.roll_at,
             unit,
             open: std::iter::repeat_with(|| None).take(tables).collect(),
@@ -131,7 +133,7 @@ impl Sink for ImportFiles {
             let id = TableId(at);
             let path = self.folders.folder(id).join("table.json");
             let mut file = staging.create(&path)?;
-            file.put(table_json(table, self.folders.service_name(id)).as_bytes())?;
+            file.put(table_json(table, self.folders.service_name(id), self.format).as_bytes())?;
             let bytes = file.finish()?;
             files.push(WrittenFile { path, items: 0, bytes });
         }
@@ -141,7 +143,9 @@ impl Sink for ImportFiles {
 
 /// The half in the pool.
 #[derive(Debug)]
-struct Lines;
+struct Lines {
+    format: Format,
+}
 
 impl Encoder for Lines {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
@@ -156,9 +160,10 @@ impl Encoder for Lines {
             let mut items = 0;
             for group in outgoing.iter().filter(|group| group.table == Some(table)) {
                 for row in &group.rows {
-                    lines.extend_from_slice(b"{\"Item\":");
-                    ddb_json::write_item(&row.item, &mut lines);
-                    lines.extend_from_slice(b"}\n");
+                    match self.format {
+                        Format::Json => ddb_json::write_line(&row.item, &mut lines),
+                        Format::Ion => ion::write_line(&row.item, &mut lines),
+                    }
                 }
                 let rows = group.rows.len() as u64;
                 by_dataset.push((group.dataset, rows));
@@ -198,6 +203,7 @@ fn deflate(bytes: &[u8]) -> Result<Vec<u8>> {
 struct Objects {
     folders: Arc<TableFolders>,
     staging: Staging,
+    format: Format,
     roll_at: RollAt,
     unit: u32,
     /// By [`TableId`].
@@ -250,7 +256,11 @@ impl Objects {
         let object = match &mut self.open[table] {
             Some(object) => object,
             empty => {
-                let name = format!("part-u{:05}-{:04}.json.gz", self.unit, self.next[table]);
+                let ending = match self.format {
+                    Format::Json => "json",
+                    Format::Ion => "ion",
+                };
+                let name = format!("part-u{:05}-{:04}.{ending}.gz", self.unit, self.next[table]);
                 self.next[table] += 1;
                 let path = self.folders.folder(block.table).join("data").join(name);
                 let mut file = self.staging.create(&path)?;
@@ -343,7 +353,7 @@ fn key_schema(key: &KeySchema) -> Vec<KeyElement<'_>> {
 }
 
 /// The text of `table.json`. The service refuses a definition that no key uses and one that is there twice.
-fn table_json(table: &Table, service_name: &str) -> String {
+fn table_json(table: &Table, service_name: &str, format: Format) -> String {
     let mut attribute_definitions: Vec<AttributeDefinition<'_>> = Vec::new();
     for attribute in table.key.attributes().chain(table.indexes.iter().flat_map(|index| index.key.attributes())) {
         if attribute_definitions.iter().all(|known| known.attribute_name != attribute.name) {
@@ -353,7 +363,10 @@ fn table_json(table: &Table, service_name: &str) -> String {
     }
     let request = ImportRequest {
         s3_bucket_source: BucketSource { s3_bucket: "REPLACE-WITH-YOUR-BUCKET", s3_key_prefix: format!("{}/data/", table.name) },
-        input_format: "DYNAMODB_JSON",
+        input_format: match format {
+            Format::Json => "DYNAMODB_JSON",
+            Format::Ion => "ION",
+        },
         input_compression_type: "GZIP",
         table_creation_parameters: TableParameters {
             table_name: service_name,
@@ -417,8 +430,12 @@ mod tests {
     }
 
     fn sink(dir: &std::path::Path, roll_at: RollAt) -> ImportFiles {
+        sink_in(Format::Json, dir, roll_at)
+    }
+
+    fn sink_in(format: Format, dir: &std::path::Path, roll_at: RollAt) -> ImportFiles {
         let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
-        let sink = ImportFiles::new(dir.to_owned(), false, targets(), names).with_roll_at(roll_at);
+        let sink = ImportFiles::new(dir.to_owned(), false, targets(), names, format).with_roll_at(roll_at);
         sink.prepare().unwrap();
         sink
     }
@@ -464,6 +481,23 @@ mod tests {
         assert_eq!(written.items, BTreeMap::from([(0, 3), (1, 2)]));
         assert_eq!(written.files.iter().map(|file| file.items).collect::<Vec<_>>(), [4, 1]);
         assert_eq!(written.bytes, written.files.iter().map(|file| file.bytes).sum::<u64>());
+    }
+
+    #[test]
+    fn ion_has_its_own_lines_names_and_request() {
+        let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+        let sink = sink_in(Format::Ion, dir.path(), RollAt::default());
+        let mut group = outgoing(&arena, 0, 0, &["a", "it's \"b\""]);
+        group.rows[1].item.push("size", Value::N("61600"));
+        let written = run(&sink, &[vec![group]]);
+        sink.commit(std::slice::from_ref(&written)).unwrap();
+        assert_eq!(
+            gunzip(&dir.path().join("docs/data/part-u00001-0000.ion.gz")),
+            "$ion_1_0 {Item:{PK:\"a\"}}\n$ion_1_0 {Item:{PK:\"it's \\\"b\\\"\",size:616d2}}\n"
+        );
+        assert_eq!(std::fs::read_dir(dir.path().join("docs/data")).unwrap().count(), 1);
+        let request = std::fs::read_to_string(dir.path().join("docs/table.json")).unwrap();
+        assert!(request.contains("\"InputFormat\": \"ION\",\n  \"InputCompressionType\": \"GZIP\""), "{request}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use dynamorph::Plan;
-use dynamorph::codec::{self, Record, ddb_json};
+use dynamorph::codec::{self, Record, ddb_json, ion};
 use dynamorph::expr::{Condition, Template};
 use dynamorph::model::{Arena, FileId, Format, Item, Part, Value};
 use dynamorph::source::chunk::ChunkReader;
@@ -46,6 +46,35 @@ pub(crate) fn json_lines(data: &[u8]) {
             assert!(decoded.source.part == Part::Change);
         }
         (one, other) => panic!("{one:?} was read again as {other:?}"),
+    }
+}
+
+/// A line of Ion is decoded or refused. What was decoded is the same after encoding, and so is the line of JSON that a rejects file
+/// holds.
+pub(crate) fn ion_lines(data: &[u8]) {
+    let Ok(line) = std::str::from_utf8(data) else { return };
+    let arena = Arena::new();
+    let Ok(decoded) = codec::decode_line(line, Format::Ion, &arena) else { return };
+    let json = codec::json_line(decoded.source);
+    let json = std::str::from_utf8(&json).expect("JSON is UTF-8");
+    let reread = ddb_json::decode_line(json, &arena).expect("what is rejected is a record of JSON");
+    match (decoded.record, reread.record) {
+        (Record::Item(item), Record::Item(source)) => {
+            let mut out = Vec::new();
+            ion::write_line(&item, &mut out);
+            let text = std::str::from_utf8(&out).expect("Ion is UTF-8");
+            let Ok(Record::Item(encoded)) = ion::decode_line(text, &arena).map(|decoded| decoded.record) else {
+                panic!("{text} is no item")
+            };
+            assert!(same(&encoded, &item));
+            assert_eq!(source.attributes(), item.attributes());
+        }
+        (Record::Change(change), Record::Change(source)) => {
+            assert_eq!((change.written_at, change.op()), (source.written_at, source.op()));
+            assert_eq!(change.keys.attributes(), source.keys.attributes());
+            assert_eq!(change.into_image().1.attributes(), source.into_image().1.attributes());
+        }
+        (one, other) => panic!("{one:?} was rejected as {other:?}"),
     }
 }
 

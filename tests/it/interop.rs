@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::pipelines::carry;
+use crate::pipelines::{carry, carry_with};
 use crate::program::{files, root};
 use crate::python::run_program;
 
@@ -77,6 +77,19 @@ fn python_gets_the_same_items_when_it_puts_two_tables_into_one() {
     let expected = Expected::new("transform_sql_to_one_table.py", &[], &["sql-style/workspaces", "sql-style/projects"]);
     same_in_files(&expected, folder.path(), "app", 36);
     same_in_parquet(&expected, &folder.path().join("parquet"), &["Workspace", "Project"]);
+}
+
+#[test]
+fn amazon_ion_reads_the_same_items_from_import_files_in_ion() {
+    let (folder, _) = carry_with("docs-split-comments", &["--import-format", "ion"]);
+    let import = folder.path().join("import");
+    for table in ["docs", "comments"] {
+        let expected = Expected::new("transform_docs_split_comments.py", &[table], &["docs"]).lines(&[]);
+        same(&run_program("read_ion.py", &[], &[&import.join(table)]), &expected, table);
+    }
+    let requests = [import.join("docs/table.json"), import.join("comments/table.json")];
+    let requests: Vec<&Path> = requests.iter().map(PathBuf::as_path).collect();
+    assert_eq!(run_program("validate_requests.py", &["ImportTable"], &requests), ["2"]);
 }
 
 #[test]

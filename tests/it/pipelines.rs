@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
 
+use dynamorph::codec;
+use dynamorph::model::{Arena, Format};
 use flate2::read::MultiGzDecoder;
 use serde_json::{Map, Value, json};
 
@@ -35,10 +37,15 @@ const SHOWN: [Shown; 6] = [
 
 /// Runs a pipeline over its sample into `FOLDER/SINK`; gives the folder and what was printed.
 pub(crate) fn carry(name: &str) -> (Folder, String) {
+    carry_with(name, &[])
+}
+
+/// [`carry`] with more arguments.
+pub(crate) fn carry_with(name: &str, more: &[&str]) -> (Folder, String) {
     let shown = SHOWN.iter().find(|shown| shown.name == name).expect("the tests name pipelines of the list");
     let folder = Folder::new();
     let sinks: Vec<_> = shown.sinks.iter().map(|kind| folder.sink(kind, kind)).collect();
-    let ran = folder.run(&format!("pipelines/{name}.toml"), shown.from, &sinks, &[]).expect(0);
+    let ran = folder.run(&format!("pipelines/{name}.toml"), shown.from, &sinks, more).expect(0);
     assert_eq!(ran.stderr, "", "a run that is told to be quiet says nothing");
     let table = folder.stable(&ran.stdout);
     (folder, table)
@@ -107,6 +114,13 @@ pub(crate) fn batched(sink: &Path) -> BTreeMap<String, Vec<Item>> {
         let puts = request.into_iter().flat_map(|(table, puts)| puts.into_iter().map(move |put| (table.clone(), put)));
         puts.map(|(table, put)| (table, item(&put["PutRequest"]["Item"]))).collect::<Vec<_>>()
     }))
+}
+
+/// Lines of Ion as lines of `DynamoDB` JSON.
+fn json_of_ion(text: &str) -> String {
+    let arena = Arena::new();
+    let json = |line: &str| codec::json_line(codec::decode_line(line, Format::Ion, &arena).expect("a line is Ion").source);
+    text.lines().map(|line| String::from_utf8(json(line)).expect("JSON is UTF-8") + "\n").collect()
 }
 
 /// The items of a sample export, as they stand in its data files.
@@ -249,4 +263,34 @@ fn the_giant_workspace_is_spread_over_ten_partition_keys_and_the_others_stay() {
     before.retain(|item| text(item, "EntityRef") != Some("WS#acme") || text(item, "Detail") == Some("META"));
     before.sort_by_cached_key(|item| json!(item).to_string());
     assert_eq!(others, before);
+}
+
+#[test]
+fn import_files_in_ion_hold_the_items_of_those_in_json() {
+    for name in ["docs-split-comments", "sql-to-one-table"] {
+        let (json, _) = carry(name);
+        let (ion, _) = carry_with(name, &["--import-format", "ion"]);
+        let ion = ion.path().join("import");
+        let found = by_table(data_files(&ion).flat_map(|(table, bytes)| {
+            let items: Vec<_> = lines(&json_of_ion(&gunzip(&bytes))).map(|item| (table.clone(), item)).collect();
+            items
+        }));
+        assert_eq!(found, imported(&json.path().join("import")), "{name}");
+        let parts = files(&ion).into_iter().filter(|(path, _)| path.parent().is_some_and(|folder| folder.ends_with("data")));
+        assert!(parts.map(|(path, _)| path.to_string_lossy().into_owned()).all(|name| name.ends_with(".ion.gz")), "{name}");
+    }
+}
+
+#[test]
+fn the_sample_in_ion_holds_the_items_of_the_one_in_json() {
+    let in_ion = files(&root().join("sample_exports/docs-ion"))
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "gz"))
+        .flat_map(|(_, bytes)| lines(&json_of_ion(&gunzip(&bytes))).collect::<Vec<_>>());
+    let sorted = |items: &mut dyn Iterator<Item = Item>| {
+        let mut items: Vec<String> = items.map(|item| json!(item).to_string()).collect();
+        items.sort_unstable();
+        items
+    };
+    assert_eq!(sorted(&mut in_ion.into_iter()), sorted(&mut exported("docs").into_iter()));
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use dynamorph::codec::ddb_json;
+use dynamorph::codec::{ddb_json, ion};
 use dynamorph::model::number::Decimal;
 use dynamorph::model::{Arena, Dataset, DatasetId, EntityId, FileId, Item, Origin, Raw, Row, Targets, Value};
 use dynamorph::shape::Shape;
@@ -209,4 +209,30 @@ fn import_and_batch_files_are_read_as_the_items_they_hold() {
     }
     let read = run_program("read_items.py", &[], &[&folder]);
     assert_eq!(read, [r#"{"b":{"B":"AP8="}}"#, r#"{"n":{"N":"1"}}"#, r#"{"s":{"SS":["a","b"]}}"#]);
+}
+
+#[test]
+fn amazon_ion_reads_every_form_that_a_value_can_have() {
+    let texts = r#""quote":{"S":"it's \"so\""},"controls":{"S":"\u0000\u0001\u0007\u0008\t\n\u000b\f\r\u001f\u007f"},"back":{"S":"\\n\\"},"wide":{"S":"é\u2028🚀"},"":{"S":""}"#;
+    let names = r#""handle-name":{"N":"1"},"null":{"N":"2"},"true":{"N":"3"},"nan":{"N":"4"},"$7":{"N":"5"},"$ion_1_0":{"N":"6"},"7":{"N":"7"},"it's":{"N":"8"},"a\nb":{"N":"9"},"_":{"N":"10"},"é":{"N":"0"}"#;
+    let numbers = format!(
+        r#""n":{{"L":[{{"N":"0"}},{{"N":"-1"}},{{"N":"61600"}},{{"N":"12.5"}},{{"N":"0.0012"}},{{"N":"-0.5"}},{{"N":"1{}"}},{{"N":"0.{}1"}},{{"N":"-{}.5"}}]}}"#,
+        "0".repeat(125),
+        "0".repeat(129),
+        "1234567890".repeat(3)
+    );
+    let others = r#""b":{"B":"AAEC/w=="},"none":{"B":""},"yes":{"BOOL":true},"no":{"BOOL":false},"nil":{"NULL":true},"ss":{"SS":["b","","a'"]},"ns":{"NS":["10","-2.5"]},"bs":{"BS":["","AP8="]},"m":{"M":{"in":{"M":{}},"l":{"L":[{"L":[]},{"SS":["x"]}]}}}"#;
+    let deep = format!(r#""deep":{}{{"S":"bottom"}}{}"#, r#"{"L":["#.repeat(31), "]}".repeat(31));
+    let temp = tempfile::tempdir().unwrap();
+    let (arena, mut ion, mut expected) = (Arena::new(), Vec::new(), Vec::new());
+    for attributes in [texts, names, &numbers, others, &deep] {
+        let line = arena.alloc_str(&format!(r#"{{"Item":{{{attributes}}}}}"#));
+        let item = ddb_json::decode_item(line, &arena).unwrap();
+        ion::write_line(&item, &mut ion);
+        expected.push(canonical(&item));
+    }
+    let path = temp.path().join("part.ion");
+    fs::write(&path, ion).unwrap();
+    expected.sort_unstable();
+    assert_eq!(run_program("read_ion.py", &[], &[&path]), expected);
 }

@@ -45,6 +45,11 @@ fn json_lines_are_decoded_or_refused() {
 }
 
 #[test]
+fn ion_lines_are_decoded_or_refused() {
+    hold("ion_lines", 2000, checks::ion_lines);
+}
+
+#[test]
 fn manifests_are_exports_or_refused() {
     hold("manifest", 200, checks::manifest);
 }

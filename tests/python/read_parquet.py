@@ -4,10 +4,12 @@ usage: read_parquet.py [--engine pyarrow|duckdb|both] PATH…
 
 PATH is a file, or a folder of which all *.parquet below it are read; their schemas must be equal. What a column was in DynamoDB is taken
 from the metadata of its field (`dynamodb.type`, `dynamodb.json`, `dynamodb.attribute`); a field without it is taken by its Arrow type.
-A null in a column or in a field of a struct is no value. With `both`, the default, the engines must agree.
+A timestamp is a number too: microseconds since 1970. A null in a column or in a field of a struct is no value. With `both`, the
+default, the engines must agree.
 """
 
 import base64
+import datetime
 import sys
 from pathlib import Path
 
@@ -58,6 +60,11 @@ def kind_of(field):
     raise TypeError(f"column {field.name}: no DynamoDB type for {field.type}")
 
 
+def moment(value):
+    """Microseconds since 1970."""
+    return (value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
+
+
 def value_of(field, value):
     """The canonical form of a value that is not null."""
     kind = kind_of(field)
@@ -68,6 +75,8 @@ def value_of(field, value):
             return canonical.tagged(parsed) if inside == "any" else {inside: canonical.untagged(inside, parsed)}
         case "S" | "BOOL":
             return {kind: value}
+        case "N" if pyarrow.types.is_timestamp(field.type):
+            return {kind: canonical.number(moment(value))}
         case "N":
             return {kind: canonical.number(value)}
         case "B":

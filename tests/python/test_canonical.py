@@ -1,11 +1,13 @@
 """Tests of the readers' own rules. Run with `python -m unittest`."""
 
+import datetime
 import unittest
 from decimal import Decimal
 
 import canonical
 import pyarrow
 import read_export
+import read_ion
 import read_parquet
 
 
@@ -61,9 +63,11 @@ class Columns(unittest.TestCase):
     def test_the_metadata_says_what_a_column_was(self):
         text, number = pyarrow.string(), pyarrow.decimal128(5, 2)
         members = pyarrow.list_(self.field("N", number))
+        moment = datetime.datetime(2026, 4, 1, 2, 0, 0, 7, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
         for field, value, expected in [
             (self.field("N", text), "1.0", {"N": "1"}),
             (self.field("N", number), Decimal("1.20"), {"N": "1.2"}),
+            (self.field("N", pyarrow.timestamp("us", "UTC")), moment, {"N": "1775001600000007"}),
             (self.field("NS", members), [Decimal("3.00"), Decimal("2.50")], {"NS": ["2.5", "3"]}),
             (self.field("L", members), [Decimal("3.00"), None], {"L": [{"N": "3"}, {"NULL": True}]}),
             (self.field("json", text, json="L"), '[{"N":"1.0"},{"S":"1"}]', {"L": [{"N": "1"}, {"S": "1"}]}),
@@ -82,6 +86,27 @@ class Columns(unittest.TestCase):
         ])
         self.assertEqual(read_parquet.item_of(schema, [None, 1, '{"z":{"S":"q"}}']), {"a": {"N": "1"}, "z": {"S": "q"}})
         self.assertRaises(ValueError, read_parquet.item_of, schema, ["x", 1, None])
+
+
+class Ion(unittest.TestCase):
+    def test_a_line_gives_the_item_as_json_has_it(self):
+        line = '$ion_1_0 {Item:{n:616d2,l:[null,{x:true}],s:$dynamodb_NS::[2d1,1.],b:{{AAE=}},\'a-t\':"\\x00é"}}'
+        expected = {
+            "n": {"N": "61600"},
+            "l": {"L": [{"NULL": True}, {"M": {"x": {"BOOL": True}}}]},
+            "s": {"NS": ["1", "20"]},
+            "b": {"B": "AAE="},
+            "a-t": {"S": "\0é"},
+        }
+        self.assertEqual(read_ion.item(line), expected)
+
+    def test_what_an_import_refuses_is_refused(self):
+        for value in ["1", "1e0", "x", '{{"clob"}}', "2007T", "(1.)", "$dynamodb_SS::[1.]", "other::[1.]"]:
+            with self.assertRaises((TypeError, KeyError), msg=value):
+                read_ion.item(f"$ion_1_0 {{Item:{{a:{value}}}}}")
+        for line in ["{Item:{a:1.}}", "$ion_1_0 {a:1.}"]:
+            with self.assertRaises(ValueError):
+                read_ion.item(line)
 
 
 if __name__ == "__main__":

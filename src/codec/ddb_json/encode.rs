@@ -7,6 +7,13 @@ use crate::codec::plain::end_of_plain;
 use crate::codec::record::ChangeRecord;
 use crate::model::{Attribute, Item, Value};
 
+/// Appends a line as exports and imports have it: `{"Item":{…}}` with its end.
+pub fn write_line(item: &Item<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"Item":"#);
+    write_item(item, out);
+    out.extend_from_slice(b"}\n");
+}
+
 /// Appends the item's object: `{"PK":{"S":"…"},…}`, on one line and without blanks.
 ///
 /// Texts are raw UTF-8; only what JSON cannot hold is escaped, so that equal items give equal bytes.

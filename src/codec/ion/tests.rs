@@ -276,7 +276,7 @@ fn change_records_are_told_by_their_images() {
             assert_eq!((change.op(), change.written_at), (op, 1_684_374_845_117_899), "{line}");
             assert_eq!((source.format, source.part, source.bytes), (Format::Ion, Part::Change, format!("{{{members}}}").as_bytes()));
             assert_eq!(change.keys.get("PK"), Some(Value::S("a")));
-            assert_eq!(change.into_image().attributes().len(), attributes);
+            assert_eq!(change.into_image().1.attributes().len(), attributes);
         }
     }
     let arena = Arena::new();
