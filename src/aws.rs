@@ -1,7 +1,12 @@
 //! The one tokio runtime and the configuration of AWS: credentials, region, endpoint, time limits.
 //!
 //! The rest of the program is not asynchronous; whoever talks to a service blocks on this runtime from a thread of its own,
-//! never from the pool. Nothing here knows what is asked of a service, and nothing retries: who sends knows what may be sent twice.
+//! never from the pool. This file knows nothing of what is asked of a service, and sends nothing twice: who asks knows what may be.
+
+pub(crate) mod pauses;
+
+#[cfg(feature = "s3")]
+pub mod s3;
 
 use std::fmt;
 use std::future::Future;
@@ -12,8 +17,11 @@ use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, ProvideCredentials as _};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::ProvideCredentials as _;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_types::sdk_config::SharedHttpClient;
+use aws_types::service_config::ServiceConfigKey;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -28,6 +36,12 @@ pub struct Options {
     pub profile: Option<String>,
     /// Another address than the service's own, such as `http://localhost:8000`.
     pub endpoint_url: Option<String>,
+    /// The same for S3 alone; it wins over `endpoint_url` there.
+    pub s3_endpoint_url: Option<String>,
+    /// Puts a bucket's name into the path of an address, not into the host name. S3 at another address is always asked so.
+    pub path_style: bool,
+    /// The account that must own every bucket, sent with each request to S3; S3 refuses the request where another one does.
+    pub bucket_owner: Option<String>,
     /// Credentials that are known already, in place of the chain.
     pub credentials: Option<StaticCredentials>,
     /// The longest that one attempt may take, connecting included; 30 seconds by default.
@@ -36,7 +50,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { region: None, profile: None, endpoint_url: None, credentials: None, attempt_timeout: Duration::from_secs(30) }
+        Self {
+            region: None,
+            profile: None,
+            endpoint_url: None,
+            s3_endpoint_url: None,
+            path_style: false,
+            bucket_owner: None,
+            credentials: None,
+            attempt_timeout: Duration::from_secs(30),
+        }
     }
 }
 
@@ -55,6 +78,10 @@ impl fmt::Debug for StaticCredentials {
     }
 }
 
+/// The service's name in variables and profiles.
+#[cfg(feature = "dynamodb")]
+const DYNAMODB: &str = "DynamoDB";
+
 /// The longest that connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);
 
@@ -67,7 +94,8 @@ const THREADS: usize = 2;
 pub struct Aws {
     runtime: Runtime,
     config: SdkConfig,
-    endpoint_url: Option<String>,
+    #[cfg(feature = "s3")]
+    options: Options,
 }
 
 impl Aws {
@@ -107,8 +135,12 @@ impl Aws {
             return Err(Error::new(Kind::Usage, "no AWS region is known")
                 .with("hint", "name one with --region, AWS_REGION, or `region` in the profile"));
         }
-        let endpoint_url = config.endpoint_url().map(str::to_owned);
-        Ok(Arc::new(Self { runtime, config, endpoint_url }))
+        Ok(Arc::new(Self {
+            runtime,
+            config,
+            #[cfg(feature = "s3")]
+            options: options.clone(),
+        }))
     }
 
     /// Looks for credentials now, so that their absence is told before anything is read.
@@ -128,21 +160,48 @@ impl Aws {
     }
 
     /// A client of `DynamoDB`; it is cheap to clone.
+    #[cfg(feature = "dynamodb")]
     #[must_use]
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&self.config);
-        if self.endpoint_url.as_deref().is_some_and(|url| url.starts_with("http://")) {
-            // A client without TLS asks for no root certificates, which a machine that talks to an emulator may lack.
-            config.set_http_client(Some(aws_smithy_http_client::Builder::new().build_http()));
-        }
+        config.set_http_client(self.http_client(self.endpoint(DYNAMODB).as_deref()));
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
-    /// Where requests go, in words for a message: `region eu-west-1`, or the other address.
+    /// Where requests to `DynamoDB` go, in words for a message: `region eu-west-1`, or the other address.
+    #[cfg(feature = "dynamodb")]
     #[must_use]
     pub fn place(&self) -> String {
-        let region = self.config.region().map_or("", AsRef::as_ref);
-        match &self.endpoint_url {
+        self.place_at(self.endpoint(DYNAMODB).as_deref())
+    }
+
+    /// The address of a service where it is not the service's own, as the SDK finds it.
+    fn endpoint(&self, service: &str) -> Option<String> {
+        let general = self.config.endpoint_url().map(str::to_owned);
+        if self.config.get_origin("endpoint_url").is_client_config() {
+            return general;
+        }
+        let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL").profile("endpoint_url").build().ok()?;
+        self.config.service_config().and_then(|settings| settings.load_config(key)).or(general)
+    }
+
+    /// The connections to this address. Those without TLS ask for no root certificates, which a machine that talks to an emulator
+    /// may lack.
+    fn http_client(&self, endpoint: Option<&str>) -> Option<SharedHttpClient> {
+        if endpoint.is_some_and(|url| url.starts_with("http://")) {
+            Some(aws_smithy_http_client::Builder::new().build_http())
+        } else {
+            self.config.http_client()
+        }
+    }
+
+    fn region(&self) -> &str {
+        self.config.region().map_or("", AsRef::as_ref)
+    }
+
+    fn place_at(&self, endpoint: Option<&str>) -> String {
+        let region = self.region();
+        match endpoint {
             Some(url) => format!("{url} (region {region})"),
             None => format!("region {region}"),
         }

@@ -59,7 +59,7 @@ pub mod error;
 
 pub mod document;
 
-#[cfg(feature = "dynamodb")]
+#[cfg(feature = "aws")]
 pub mod aws;
 
 pub mod store;

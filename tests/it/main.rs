@@ -16,6 +16,7 @@ mod pipelines;
 mod program;
 mod python;
 mod rejects;
+mod s3;
 mod samples;
 mod seeds;
 mod shapes;

@@ -1,4 +1,5 @@
-//! Others read what we read, and what we write: Python programs with boto3, pyarrow and `DuckDB` as independent witnesses.
+//! Others read what we read, and what we write: Python programs with boto3, pyarrow and `DuckDB` as independent witnesses. The servers
+//! for S3 are Python programs too.
 //!
 //! The programs are in `tests/python`; their packages are pinned there and installed into `target/interop-venv` when missing. Where that
 //! is not possible the tests fail and say so; none is skipped.
@@ -25,12 +26,12 @@ use serde_json::{Map, Value as Json, json};
 use crate::samples::sample;
 
 /// The folder of the programs.
-fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python")
 }
 
 /// The Python with all packages.
-fn python() -> &'static Path {
+pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp lies in target").join("interop-venv");

@@ -4,9 +4,7 @@
 //! back into the queue and travel with others, so that a few throttled keys do not fill the requests of the rest.
 
 use std::collections::VecDeque;
-use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
-use std::hash::BuildHasher as _;
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -18,6 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::aws::pauses::Pauses;
 use crate::error::{Error, Kind, Reason, Result, Stage};
 use crate::sink::batch_write::request::{Failure, Outcome, ServiceTable, body, send};
 use crate::sink::batch_write::{Limits, TablePayload};
@@ -118,7 +117,7 @@ pub(super) struct Queue {
     lowered: Option<Instant>,
     /// Since when the service gave no usable answer.
     silent: Option<Instant>,
-    dice: Dice,
+    pauses: Pauses,
     written: Written,
 }
 
@@ -154,7 +153,7 @@ impl Queue {
             allowed,
             lowered: None,
             silent: None,
-            dice: Dice::new(),
+            pauses: Pauses::new(FIRST_PAUSE, LAST_PAUSE),
             written: Written::default(),
         }
     }
@@ -337,8 +336,7 @@ impl Queue {
         let Some(first) = puts.first() else { return };
         let table = first.table();
         let attempts = puts.iter().map(|put| put.attempts).max().unwrap_or(0);
-        let longest = FIRST_PAUSE.saturating_mul(1 << attempts.min(16)).min(LAST_PAUSE);
-        let until = Instant::now() + longest.mul_f64(self.dice.roll());
+        let until = Instant::now() + self.pauses.after(attempts);
         for put in &mut puts {
             put.attempts += 1;
         }
@@ -383,22 +381,5 @@ impl Queue {
             Some(cause) => error.caused_by(cause),
             None => error,
         }
-    }
-}
-
-/// Random numbers that need not be good, only different for each process.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        Self(RandomState::new().hash_one(0_u8) | 1)
-    }
-
-    /// Between 0 and 1.
-    fn roll(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        f64::from(u32::try_from(self.0 >> 32).expect("32 bits are left")) / f64::from(u32::MAX)
     }
 }
