@@ -162,9 +162,22 @@ fn is_csv(text: &[u8]) -> bool {
 fn format(text: &[u8]) -> Format {
     let mut formats = text.split(|byte| *byte == b'\n').filter_map(|line| match line.trim_ascii_start() {
         [b'{', rest @ ..] if rest.trim_ascii_start().first() == Some(&b'"') => Some(Format::Json),
+        line if is_ion(line) => Some(Format::Ion),
         _ => None,
     });
     formats.next().unwrap_or(Format::Json)
+}
+
+/// Whether a line starts with Ion's version, or with a record whose name has no quotes. Nothing less is Ion: a damaged line of JSON must
+/// not decide for a file.
+fn is_ion(line: &[u8]) -> bool {
+    if let Some(rest) = line.strip_prefix(b"$ion_1_0") {
+        return !rest.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_$".contains(byte));
+    }
+    let Some(line) = line.strip_prefix(b"{") else { return false };
+    let line = line.trim_ascii_start();
+    let names: [&[u8]; 6] = [b"Item", b"Record", b"Keys", b"Metadata", b"OldImage", b"NewImage"];
+    names.iter().any(|name| line.strip_prefix(*name).is_some_and(|rest| rest.trim_ascii_start().first() == Some(&b':')))
 }
 
 /// What may come next in a JSON text.
@@ -351,6 +364,28 @@ mod tests {
         ] {
             is(text.as_bytes(), Shape::Documents);
         }
+    }
+
+    #[test]
+    fn ion_is_known_by_its_version_or_by_a_record_without_quotes() {
+        for text in [
+            "$ion_1_0 {Item:{pk:\"a\"}}\n",
+            " $ion_1_0 {Item:{pk:\"a\"}}\n",
+            "$ion_1_0\n{Item:{}}",
+            "\n{ Item : {pk:\"a\"}}\n",
+            "{Record:{Keys:{}}}",
+            "{Metadata:{}}",
+            // The first line is damaged; the second tells.
+            "$io\n$ion_1_0 {Item:{}}\n",
+        ] {
+            is(text.as_bytes(), Shape::Lines(Format::Ion));
+        }
+        for text in
+            ["$ion_1_01 {Item:{}}", "$ion_1_0_x", "{Items:{}}", "{Item", "{pk:\"a\"}", "{tem\":{\"pk\":1}}\n{\"Item\":{}}\n{Item:{}}"]
+        {
+            is(text.as_bytes(), JSON);
+        }
+        assert_eq!(text(b"\xef\xbb\xbf$ion_1_0 {").unwrap(), (Shape::Lines(Format::Ion), 3));
     }
 
     #[test]

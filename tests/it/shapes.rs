@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 
+use dynamorph::codec::{ddb_json, ion};
+use dynamorph::model::Arena;
 use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Value, json};
@@ -49,6 +51,20 @@ fn page(items: &[Value], more: Option<&Value>) -> Value {
     page
 }
 
+/// Lines of Amazon Ion that start like this.
+fn ion(items: &[Value], start: &str) -> String {
+    let arena = Arena::new();
+    let mut out = Vec::new();
+    for item in items {
+        let line = arena.alloc_str(&item.to_string());
+        out.extend_from_slice(start.as_bytes());
+        out.extend_from_slice(b"{Item:");
+        ion::write_item(&ddb_json::decode_item(line, &arena).expect("the sample is right"), &mut out);
+        out.extend_from_slice(b"}\n");
+    }
+    String::from_utf8(out).expect("Ion text is UTF-8")
+}
+
 /// The items in each shape, by the name of a file.
 fn shapes(items: &[Value]) -> Vec<(&'static str, String)> {
     let wrapped: Vec<_> = items.iter().map(|item| json!({ "Item": item })).collect();
@@ -64,6 +80,8 @@ fn shapes(items: &[Value]) -> Vec<(&'static str, String)> {
         ("lines", lines(&wrapped, "\n")),
         ("lines-with-mark", "\u{feff}".to_owned() + &lines(&wrapped, "\r\n")),
         ("bare-lines", lines(items, "\n")),
+        ("ion", ion(&wrapped, " $ion_1_0 ")),
+        ("ion-without-version", ion(&wrapped, "")),
         ("array", Value::from(wrapped.clone()).to_string()),
         ("array-of-bare-items", pretty(&Value::from(items))),
         ("scan", pretty(&page(items, None))),
