@@ -54,7 +54,8 @@ pub(crate) struct Check {
 pub(crate) struct Run {
     /// The pipeline file (TOML).
     pub(crate) pipeline: PathBuf,
-    /// An export folder, its manifest-summary.json, or a data or rejects file. With several sources: NAME=EXPORT. Repeat for more.
+    /// An export folder, its manifest-summary.json, or a data or rejects file; on this machine or s3://BUCKET/…. With several sources:
+    /// NAME=EXPORT. Repeat for more.
     #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
     pub(crate) from: Vec<String>,
     /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb. Repeat for several in one pass.
@@ -86,15 +87,8 @@ pub(crate) struct Run {
     pub(crate) max_rejects: u64,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The address of the DynamoDB service, for a local or compatible server.
-    #[arg(long, value_name = "URL")]
-    pub(crate) endpoint_url: Option<String>,
-    /// The AWS region. Default: as the AWS CLI finds it.
-    #[arg(long)]
-    pub(crate) region: Option<String>,
-    /// The AWS profile. Default: as the AWS CLI finds it.
-    #[arg(long)]
-    pub(crate) profile: Option<String>,
+    #[command(flatten)]
+    pub(crate) service: Service,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,9 +101,9 @@ pub(crate) enum ImportFormat {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
-    /// An export folder, its manifest-summary.json, or data files.
+    /// An export folder, its manifest-summary.json, or data files; on this machine or s3://BUCKET/….
     #[arg(value_name = "EXPORT", required = true)]
-    pub(crate) exports: Vec<PathBuf>,
+    pub(crate) exports: Vec<String>,
     /// The partition key's attribute. Default: guessed, and said so.
     #[arg(long, value_name = "NAME")]
     pub(crate) partition_key: Option<String>,
@@ -127,6 +121,31 @@ pub(crate) struct Inspect {
     pub(crate) limit: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+/// How AWS is reached.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Service {
+    /// The address of the services, for a local or compatible server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint_url: Option<String>,
+    /// The address of S3, where it is another one.
+    #[arg(long, value_name = "URL")]
+    pub(crate) s3_endpoint_url: Option<String>,
+    /// Put bucket names into the path of addresses. Always so with an address of your own.
+    #[arg(long)]
+    pub(crate) path_style: bool,
+    /// The account that must own the buckets; S3 refuses requests where another one does.
+    #[arg(long, value_name = "ACCOUNT")]
+    pub(crate) bucket_owner: Option<String>,
+    /// The AWS region. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) region: Option<String>,
+    /// The AWS profile. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) profile: Option<String>,
 }
 
 /// How exports are found and checked.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use dynamorph::aws;
 use dynamorph::error::{Error, Kind};
 use dynamorph::model::Format;
 use dynamorph::store::Location;
@@ -12,13 +11,15 @@ use dynamorph::{Destination, Input, Job, Options, Plan};
 use crate::cli::args::{Args, ImportFormat, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
+use crate::cli::service::Connections;
 use crate::cli::{DONE, Failure, REJECTS, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
-    let inputs = command.from.iter().map(|text| input(&plan, text)).collect::<Result<Vec<_>, _>>()?;
+    let connections = Connections::new(&command.service);
+    let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, command)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         destinations,
         overwrite: command.overwrite,
@@ -69,7 +70,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
+fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
     let (source, path) = match text.split_once('=') {
         Some((name, path)) if named => (Some(name.to_owned()), path),
@@ -79,24 +80,14 @@ fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
         }
         _ => (None, text),
     };
-    if path.starts_with("s3://") {
-        return Err(Error::new(Kind::Usage, "exports in S3 are not read yet")
-            .with("found", path)
-            .with("hint", "copy the export first: aws s3 cp --recursive s3://… FOLDER"));
-    }
-    Ok(Input { source, locations: vec![Location::Local(path.into())] })
+    Ok(Input { source, locations: vec![connections.location(path)?] })
 }
 
-fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
+fn destination(text: &str, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(aws::Options {
-            endpoint_url: command.endpoint_url.clone(),
-            region: command.region.clone(),
-            profile: command.profile.clone(),
-            ..aws::Options::default()
-        })),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(connections.options())),
         Some((_, dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "sinks in S3 are not written yet")
             .with("found", text)
             .with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…")),

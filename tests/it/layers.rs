@@ -11,7 +11,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("error", &["model"]),
     ("document", &["error"]),
     ("aws", &["error"]),
-    ("store", &["error"]),
+    ("store", &["error", "aws"]),
     ("limits", &["model", "error"]),
     ("codec", &["model", "error"]),
     ("shape", &["model", "error"]),
