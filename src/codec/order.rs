@@ -9,7 +9,10 @@ const FEW: usize = 64;
 /// Calls `write` with each attribute, in the order of the names' bytes.
 pub(super) fn each_by_name<'i, 'a>(attributes: &'i [Attribute<'a>], mut write: impl FnMut(&'i Attribute<'a>)) {
     if attributes.is_sorted_by(|(one, _), (other, _)| one <= other) {
-        return attributes.iter().for_each(write);
+        for attribute in attributes {
+            write(attribute);
+        }
+        return;
     }
     let mut few = [0_u8; FEW];
     if let Some(places) = few.get_mut(..attributes.len()) {
@@ -17,11 +20,15 @@ pub(super) fn each_by_name<'i, 'a>(attributes: &'i [Attribute<'a>], mut write: i
             *place = at;
         }
         places.sort_unstable_by_key(|at| attributes[usize::from(*at)].0);
-        places.iter().for_each(|at| write(&attributes[usize::from(*at)]));
+        for at in &*places {
+            write(&attributes[usize::from(*at)]);
+        }
     } else {
         let mut sorted: Vec<_> = attributes.iter().collect();
         sorted.sort_unstable_by_key(|(name, _)| *name);
-        sorted.into_iter().for_each(write);
+        for attribute in sorted {
+            write(attribute);
+        }
     }
 }
 

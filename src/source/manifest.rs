@@ -279,8 +279,8 @@ fn bare_files(locations: &[Location]) -> Result<Export> {
             None => return Err(nothing_there("there is no such file or folder", location)),
         };
         // Two names of one file are one file.
-        let real = location.local().and_then(|path| fs::canonicalize(path).ok()).map_or_else(|| location.clone(), Location::Local);
-        if !seen.insert(real) {
+        let real = location.local().and_then(|path| fs::canonicalize(path).ok()).map(Location::Local);
+        if !seen.insert(real.as_ref().unwrap_or(location).to_string()) {
             return Err(Error::new(Kind::Input, "a data file was named twice").with("file", location));
         }
         files.push(DataFile { location: location.clone(), name: location.to_string(), items: None, md5: None, facts });
