@@ -48,6 +48,9 @@ pub fn inspect(
     observer: &mut dyn Observer,
 ) -> Result<Inspection> {
     let exports = manifest::open_all(locations, reading)?;
+    for warning in exports.iter().flat_map(|export| export.warnings(reading.verify)) {
+        observer.event(Event::Warning(warning));
+    }
     let files: Vec<_> = (0..).map(FileId).zip(exports.iter().flat_map(|export| &export.files)).collect();
     let pool = ThreadPoolBuilder::new()
         .num_threads(jobs)

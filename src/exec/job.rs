@@ -28,7 +28,7 @@ use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
 use crate::shape::Shape;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
 use crate::source::Chunk;
-use crate::source::manifest::{DataFile, Export, Verify};
+use crate::source::manifest::{DataFile, Export};
 
 /// Payloads that a lane may be behind the feeder.
 const LANE_QUEUE: usize = 2;
@@ -85,11 +85,7 @@ impl Job {
         let started = Instant::now();
         self.work.empty()?;
         for (_, export) in &self.exports {
-            export.warnings.iter().for_each(|warning| observer.event(Event::Warning(warning.clone())));
-            if export.summary.is_some() && !export.checked && self.options.reading.verify == Verify::Strict {
-                let message = "the export has no md5 for some of its files, so that a changed file cannot be told from a whole one";
-                observer.event(Event::Warning(message.to_owned()));
-            }
+            export.warnings(self.options.reading.verify).for_each(|warning| observer.event(Event::Warning(warning)));
         }
         for (id, source) in (0..).map(SourceId).zip(&self.plan.sources) {
             if let (Some(name), true) = (&source.name, self.files.iter().all(|file| file.source != id)) {

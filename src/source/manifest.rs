@@ -61,8 +61,8 @@ pub struct Export {
     /// Whether there is an md5 for everything: for the summary and the list, which then were compared, and for each data file,
     /// which is compared while it is read. Copies made by hand and emulators leave them out.
     pub checked: bool,
-    /// What the user should know of how it was found and opened.
-    pub warnings: Vec<String>,
+    /// What was seen when it was found and opened, and is no error.
+    pub notes: Vec<String>,
 }
 
 impl Export {
@@ -70,6 +70,13 @@ impl Export {
     #[must_use]
     pub fn compressed_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.facts.bytes).sum()
+    }
+
+    /// What the user should know of it before it is read.
+    pub fn warnings(&self, verify: Verify) -> impl Iterator<Item = String> + '_ {
+        let unchecked = self.summary.is_some() && !self.checked && verify == Verify::Strict;
+        let message = "the export has no md5 for some of its files, so that a changed file cannot be told from a whole one";
+        self.notes.iter().cloned().chain(unchecked.then(|| message.to_owned()))
     }
 
     /// The window of an incremental export.
@@ -215,10 +222,10 @@ pub fn open(location: &Location, options: &Options) -> Result<Export> {
         }
     };
     if folder {
-        let mut warnings = Vec::new();
-        let folder = find::export(location, options, &mut warnings)?;
+        let mut notes = Vec::new();
+        let folder = find::export(location, options, &mut notes)?;
         let mut export = read::summary(&folder, options.verify)?;
-        export.warnings.splice(0..0, warnings);
+        export.notes.splice(0..0, notes);
         return Ok(export);
     }
     if let Some(choice) = &options.choice {

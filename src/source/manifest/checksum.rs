@@ -10,7 +10,7 @@ use crate::store::Location;
 
 /// Compares the bytes of the manifest `STEM.json` in `folder` with the checksum beside it; gives false where there is none, or where
 /// `verify` lets another one pass, which is a warning then.
-pub(super) fn check_sibling(folder: &Location, name: &str, bytes: &[u8], verify: Verify, warnings: &mut Vec<String>) -> Result<bool> {
+pub(super) fn check_sibling(folder: &Location, name: &str, bytes: &[u8], verify: Verify, notes: &mut Vec<String>) -> Result<bool> {
     if verify == Verify::Off {
         return Ok(false);
     }
@@ -26,7 +26,7 @@ pub(super) fn check_sibling(folder: &Location, name: &str, bytes: &[u8], verify:
             return Ok(true);
         }
         if verify == Verify::Data {
-            warnings.push(format!("{} is not what its checksum says; it was changed or damaged", folder.join(name)));
+            notes.push(format!("{} is not what its checksum says; it was changed or damaged", folder.join(name)));
             return Ok(false);
         }
         return Err(Error::new(Kind::Input, "the file is not what its checksum says; it was changed or damaged")

@@ -75,7 +75,7 @@ struct Candidate {
 }
 
 /// The export folder at `location` or below it.
-pub(super) fn export(location: &Location, options: &Options, warnings: &mut Vec<String>) -> Result<Location> {
+pub(super) fn export(location: &Location, options: &Options, notes: &mut Vec<String>) -> Result<Location> {
     if location.join(SUMMARY).is_file()? {
         return match &options.choice {
             Some(Choice::Id(id)) if location.name() != Some(id) => {
@@ -88,7 +88,7 @@ pub(super) fn export(location: &Location, options: &Options, warnings: &mut Vec<
     }
     let found = candidates(location)?;
     if let Some(choice) = &options.choice {
-        return choose(location, &found, choice, warnings);
+        return choose(location, &found, choice, notes);
     }
     match found.as_slice() {
         [] if is_unfinished(location)? => Err(unfinished(location)),
@@ -132,7 +132,7 @@ fn candidates(location: &Location) -> Result<Vec<Candidate>> {
     Ok(found)
 }
 
-fn choose(location: &Location, found: &[Candidate], choice: &Choice, warnings: &mut Vec<String>) -> Result<Location> {
+fn choose(location: &Location, found: &[Candidate], choice: &Choice, notes: &mut Vec<String>) -> Result<Location> {
     let none = |message: &str| {
         Error::new(Kind::Input, message)
             .with("folder", location)
@@ -147,7 +147,7 @@ fn choose(location: &Location, found: &[Candidate], choice: &Choice, warnings: &
         };
     }
     let unfinished = found.iter().filter(|candidate| !candidate.finished);
-    warnings.extend(unfinished.map(|candidate| format!("{} is unfinished or failed, and passed over", candidate.folder)));
+    notes.extend(unfinished.map(|candidate| format!("{} is unfinished or failed, and passed over", candidate.folder)));
     // By the point in time; the id decides between equal ones, since it grows with the start of the export.
     let mut full = Vec::new();
     let mut incremental = Vec::new();

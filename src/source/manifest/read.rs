@@ -57,8 +57,8 @@ pub(super) fn head(folder: &Location, verify: Verify) -> Result<Summary> {
 
 /// Opens the export whose summary lies in `folder`.
 pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
-    let mut warnings = Vec::new();
-    let (raw, summary, summary_checked) = raw_summary(folder, verify, &mut warnings)?;
+    let mut notes = Vec::new();
+    let (raw, summary, summary_checked) = raw_summary(folder, verify, &mut notes)?;
     let encrypted = summary.kms_key.as_deref().map(|kms_key| folder.clone().encrypted_with(kms_key));
     let folder = encrypted.as_ref().unwrap_or(folder);
     let path = folder.join(SUMMARY);
@@ -66,7 +66,7 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
     let list_name = rebase(list_key).map(Rebased::name).ok_or_else(|| bad_key(list_key, &path))?;
     let list_path = folder.join(&list_name);
     let list_bytes = manifest(&list_path).map_err(|error| error.with("named as", list_key).with("in", &path))?;
-    let list_checked = check_sibling(folder, &list_name, &list_bytes, verify, &mut warnings)?;
+    let list_checked = check_sibling(folder, &list_name, &list_bytes, verify, &mut notes)?;
     let mut files = list(folder, &list_path, without_mark(&list_bytes))?;
 
     let counted = files.iter().filter_map(|file| file.items).try_fold(0, u64::checked_add).ok_or_else(|| {
@@ -79,7 +79,7 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
         for file in &mut files {
             (file.items, file.md5) = (None, None);
         }
-        return Ok(Export { files, items: None, summary: Some(summary), checked: false, warnings });
+        return Ok(Export { files, items: None, summary: Some(summary), checked: false, notes });
     }
     if let (Some(sum), Some(total)) = (sum, raw.item_count)
         && sum != total
@@ -90,13 +90,13 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
             .with("found", format_args!("{sum} items in {} data files", files.len())));
     }
     let checked = summary_checked && list_checked && files.iter().all(|file| file.md5.is_some());
-    Ok(Export { files, items: raw.item_count.or(sum), summary: Some(summary), checked, warnings })
+    Ok(Export { files, items: raw.item_count.or(sum), summary: Some(summary), checked, notes })
 }
 
-fn raw_summary(folder: &Location, verify: Verify, warnings: &mut Vec<String>) -> Result<(RawSummary, Summary, bool)> {
+fn raw_summary(folder: &Location, verify: Verify, notes: &mut Vec<String>) -> Result<(RawSummary, Summary, bool)> {
     let path = folder.join(SUMMARY);
     let bytes = manifest(&path)?;
-    let checked = check_sibling(folder, SUMMARY, &bytes, verify, warnings)?;
+    let checked = check_sibling(folder, SUMMARY, &bytes, verify, notes)?;
     let raw: RawSummary = serde_json::from_slice(without_mark(&bytes))
         .map_err(|cause| Error::new(Kind::Input, "the summary of the export cannot be understood").with("file", &path).caused_by(cause))?;
     let content = content(&raw, &path)?;

@@ -417,7 +417,7 @@ fn one_of_several_exports_is_chosen() {
     fs::create_dir_all(all.join("01768385939999-00000000/data")).unwrap();
     let chosen = |choice: &str| {
         let export = open_with(temp.path(), &Options { choice: Some(choice.parse().unwrap()), ..Options::default() })?;
-        Ok::<_, Error>((export.summary.unwrap().export_arn.unwrap(), export.warnings))
+        Ok::<_, Error>((export.summary.unwrap().export_arn.unwrap(), export.notes))
     };
     let unfinished = format!("{} is unfinished or failed, and passed over", all.join("01768385939999-00000000").display());
     // The full export, although a window ends later.
@@ -460,12 +460,12 @@ fn how_much_is_compared_can_be_chosen() {
     fs::write(folder.join(SUMMARY), text.replace("arn:x", "arn:redacted")).unwrap();
     refused(&folder, &["not what its checksum says", "--verify data"]);
     let data = open_with(&folder, &Options { verify: Verify::Data, ..Options::default() }).unwrap();
-    assert_eq!(data.warnings, [format!("{} is not what its checksum says; it was changed or damaged", folder.join(SUMMARY).display())]);
+    assert_eq!(data.notes, [format!("{} is not what its checksum says; it was changed or damaged", folder.join(SUMMARY).display())]);
     assert!(!data.checked && data.files[0].md5.is_some() && data.items == Some(3));
 
     edit(&folder, "manifest-summary", r#""itemCount":3"#, r#""itemCount":4"#);
     fs::write(folder.join("manifest-files.md5"), "no checksum").unwrap();
     let off = open_with(&folder, &Options { verify: Verify::Off, ..Options::default() }).unwrap();
-    assert_eq!((off.items, off.checked, off.warnings.len()), (None, false, 0));
+    assert_eq!((off.items, off.checked, off.notes.len()), (None, false, 0));
     assert!(off.files.iter().all(|file| file.md5.is_none() && file.items.is_none()));
 }
