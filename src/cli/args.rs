@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::aws;
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -57,7 +58,8 @@ pub(crate) struct Run {
     /// An export folder, its manifest-summary.json, or a data or rejects file. With several sources: NAME=EXPORT. Repeat for more.
     #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
     pub(crate) from: Vec<String>,
-    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb. Repeat for several in one pass.
+    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb; parquet: and import: also take s3://BUCKET/PREFIX. Repeat for
+    /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
     /// The run's folder: reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
@@ -86,15 +88,45 @@ pub(crate) struct Run {
     pub(crate) max_rejects: u64,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// The address of the DynamoDB service, for a local or compatible server.
+    #[command(flatten)]
+    pub(crate) aws: Service,
+}
+
+/// Where AWS is asked, and as whom.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Service {
+    /// The address of DynamoDB and S3, for local or compatible servers.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint_url: Option<String>,
+    /// The address of S3 alone.
+    #[arg(long, value_name = "URL")]
+    pub(crate) s3_endpoint_url: Option<String>,
+    /// Put the bucket into the path of S3 addresses, not into the host name. At another address than S3's own this is always done.
+    #[arg(long)]
+    pub(crate) path_style: bool,
+    /// The account that must own the buckets; S3 refuses requests where another one does.
+    #[arg(long, value_name = "ACCOUNT")]
+    pub(crate) bucket_owner: Option<String>,
     /// The AWS region. Default: as the AWS CLI finds it.
     #[arg(long)]
     pub(crate) region: Option<String>,
     /// The AWS profile. Default: as the AWS CLI finds it.
     #[arg(long)]
     pub(crate) profile: Option<String>,
+}
+
+impl Service {
+    pub(crate) fn options(&self) -> aws::Options {
+        aws::Options {
+            region: self.region.clone(),
+            profile: self.profile.clone(),
+            endpoint_url: self.endpoint_url.clone(),
+            s3_endpoint_url: self.s3_endpoint_url.clone(),
+            path_style: self.path_style,
+            bucket_owner: self.bucket_owner.clone(),
+            ..aws::Options::default()
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use dynamorph::aws;
+use dynamorph::aws::Aws;
+use dynamorph::aws::s3::S3;
 use dynamorph::error::{Error, Kind};
 use dynamorph::model::Format;
-use dynamorph::store::Location;
+use dynamorph::store::{Location, OutputFolder, S3Folder};
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
 use crate::cli::args::{Args, ImportFormat, Output, Run};
@@ -18,7 +20,8 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
     let inputs = command.from.iter().map(|text| input(&plan, text)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, command)).collect::<Result<Vec<_>, _>>()?;
+    let mut s3 = None;
+    let destinations = command.to.iter().map(|text| destination(text, command, &mut s3)).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         destinations,
         overwrite: command.overwrite,
@@ -87,25 +90,40 @@ fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
     Ok(Input { source, locations: vec![Location::Local(path.into())] })
 }
 
-fn destination(text: &str, command: &Run) -> Result<Destination, Error> {
+/// `s3` is the client for all sinks in S3, once there is one.
+fn destination(text: &str, command: &Run, s3: &mut Option<Arc<S3>>) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
+    let mut folder = |dir: &str| match dir.strip_prefix("s3://") {
+        Some(place) => s3_folder(place, command, s3).map(OutputFolder::S3),
+        None => Ok(OutputFolder::Local(dir.into())),
+    };
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(aws::Options {
-            endpoint_url: command.endpoint_url.clone(),
-            region: command.region.clone(),
-            profile: command.profile.clone(),
-            ..aws::Options::default()
-        })),
-        Some((_, dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "sinks in S3 are not written yet")
-            .with("found", text)
-            .with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…")),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(command.aws.options())),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
-        Some(("parquet", dir)) => Ok(Destination::Parquet(dir.into())),
-        Some(("import", dir)) => Ok(Destination::Import(dir.into())),
+        Some(("parquet", dir)) => folder(dir).map(Destination::Parquet),
+        Some(("import", dir)) => folder(dir).map(Destination::Import),
+        Some(("batch", dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "request files are not written to S3")
+            .with("found", text)
+            .with("hint", "write them to a folder: aws dynamodb batch-write-item reads them from there")),
         Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
         _ => Err(wrong(text)),
     }
+}
+
+/// `BUCKET` or `BUCKET/PREFIX`.
+fn s3_folder(place: &str, command: &Run, s3: &mut Option<Arc<S3>>) -> Result<S3Folder, Error> {
+    let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+    if bucket.is_empty() || prefix.starts_with('/') {
+        return Err(Error::new(Kind::Usage, "this is no place in S3")
+            .with("found", format!("s3://{place}"))
+            .with("expected", "s3://BUCKET/PREFIX"));
+    }
+    let client = match s3 {
+        Some(client) => client,
+        None => s3.insert(S3::connect(Aws::connect(&command.aws.options())?)),
+    };
+    Ok(S3Folder::new(client.bucket(bucket), prefix))
 }
 
 fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
