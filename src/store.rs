@@ -51,6 +51,16 @@ pub enum OutputFolder {
 }
 
 impl OutputFolder {
+    /// The folder that `s3://BUCKET/PREFIX` names, or a whole bucket; `None` for any other text.
+    ///
+    /// # Errors
+    /// Kind `Usage` when the bucket is missing, and what `connect` says.
+    #[cfg(feature = "s3")]
+    pub fn in_s3(url: &str, connect: impl FnOnce() -> Result<std::sync::Arc<crate::aws::s3::S3>>) -> Result<Option<Self>> {
+        let Some((bucket, prefix)) = location::bucket_and_key(url)? else { return Ok(None) };
+        Ok(Some(S3Folder::new(connect()?.bucket(bucket), prefix).into()))
+    }
+
     /// Makes the folder ready and gives a staging folder in it.
     ///
     /// Nothing that was published is removed or replaced before [`Staging::publish`], so that a run that fails costs nothing.

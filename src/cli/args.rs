@@ -5,7 +5,6 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
-use dynamorph::aws;
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -55,10 +54,11 @@ pub(crate) struct Check {
 pub(crate) struct Run {
     /// The pipeline file (TOML).
     pub(crate) pipeline: PathBuf,
-    /// An export folder, its manifest-summary.json, or a data or rejects file. With several sources: NAME=EXPORT. Repeat for more.
+    /// An export folder, its manifest-summary.json, or a data or rejects file; on this machine or s3://BUCKET/…. With several sources:
+    /// NAME=EXPORT. Repeat for more.
     #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
     pub(crate) from: Vec<String>,
-    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb; parquet: and import: also take s3://BUCKET/PREFIX. Repeat for
+    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb; parquet: and import: take s3://BUCKET/PREFIX too. Repeat for
     /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
@@ -89,44 +89,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
-    pub(crate) aws: Service,
-}
-
-/// Where AWS is asked, and as whom.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Service {
-    /// The address of DynamoDB and S3, for local or compatible servers.
-    #[arg(long, value_name = "URL")]
-    pub(crate) endpoint_url: Option<String>,
-    /// The address of S3 alone.
-    #[arg(long, value_name = "URL")]
-    pub(crate) s3_endpoint_url: Option<String>,
-    /// Put the bucket into the path of S3 addresses, not into the host name. At another address than S3's own this is always done.
-    #[arg(long)]
-    pub(crate) path_style: bool,
-    /// The account that must own the buckets; S3 refuses requests where another one does.
-    #[arg(long, value_name = "ACCOUNT")]
-    pub(crate) bucket_owner: Option<String>,
-    /// The AWS region. Default: as the AWS CLI finds it.
-    #[arg(long)]
-    pub(crate) region: Option<String>,
-    /// The AWS profile. Default: as the AWS CLI finds it.
-    #[arg(long)]
-    pub(crate) profile: Option<String>,
-}
-
-impl Service {
-    pub(crate) fn options(&self) -> aws::Options {
-        aws::Options {
-            region: self.region.clone(),
-            profile: self.profile.clone(),
-            endpoint_url: self.endpoint_url.clone(),
-            s3_endpoint_url: self.s3_endpoint_url.clone(),
-            path_style: self.path_style,
-            bucket_owner: self.bucket_owner.clone(),
-            ..aws::Options::default()
-        }
-    }
+    pub(crate) service: Service,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -139,9 +102,9 @@ pub(crate) enum ImportFormat {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
-    /// An export folder, its manifest-summary.json, or data files.
+    /// An export folder, its manifest-summary.json, or data files; on this machine or s3://BUCKET/….
     #[arg(value_name = "EXPORT", required = true)]
-    pub(crate) exports: Vec<PathBuf>,
+    pub(crate) exports: Vec<String>,
     /// The partition key's attribute. Default: guessed, and said so.
     #[arg(long, value_name = "NAME")]
     pub(crate) partition_key: Option<String>,
@@ -159,6 +122,31 @@ pub(crate) struct Inspect {
     pub(crate) limit: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+/// How AWS is reached.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Service {
+    /// The address of the services, for a local or compatible server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint_url: Option<String>,
+    /// The address of S3, where it is another one.
+    #[arg(long, value_name = "URL")]
+    pub(crate) s3_endpoint_url: Option<String>,
+    /// Put bucket names into the path of addresses. Always so with an address of your own.
+    #[arg(long)]
+    pub(crate) path_style: bool,
+    /// The account that must own the buckets; S3 refuses requests where another one does.
+    #[arg(long, value_name = "ACCOUNT")]
+    pub(crate) bucket_owner: Option<String>,
+    /// The AWS region. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) region: Option<String>,
+    /// The AWS profile. Default: as the AWS CLI finds it.
+    #[arg(long)]
+    pub(crate) profile: Option<String>,
 }
 
 /// How exports are found and checked.

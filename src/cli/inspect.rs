@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use dynamorph::error::{Error, Kind};
 use dynamorph::proof::inspect::Options;
-use dynamorph::store::Location;
 
 use crate::cli::args::{Args, Inspect, Output};
 use crate::cli::progress::Progress;
 use crate::cli::run::jobs;
+use crate::cli::service::Connections;
 use crate::cli::{DONE, Failure, print};
 
 pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
@@ -22,7 +22,8 @@ pub(crate) fn inspect(args: &Args, command: &Inspect) -> Result<u8, Failure> {
         sort: command.sort_key.clone(),
         type_attribute: command.type_attribute.clone(),
     };
-    let locations: Vec<_> = command.exports.iter().cloned().map(Location::Local).collect();
+    let connections = Connections::new(&command.service);
+    let locations = command.exports.iter().map(|text| connections.location(text)).collect::<Result<Vec<_>, _>>()?;
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
     let inspection =
         dynamorph::inspect(&locations, &command.reading.options(), &options, jobs(command.jobs), command.limit, &mut progress)?;

@@ -6,6 +6,7 @@ mod inspect;
 mod progress;
 mod report;
 mod run;
+mod service;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;

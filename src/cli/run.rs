@@ -2,26 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use dynamorph::aws::Aws;
-use dynamorph::aws::s3::S3;
 use dynamorph::error::{Error, Kind};
 use dynamorph::model::Format;
-use dynamorph::store::{Location, OutputFolder, S3Folder};
+use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
 use crate::cli::args::{Args, ImportFormat, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
+use crate::cli::service::Connections;
 use crate::cli::{DONE, Failure, REJECTS, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
-    let inputs = command.from.iter().map(|text| input(&plan, text)).collect::<Result<Vec<_>, _>>()?;
+    let connections = Connections::new(&command.service);
+    let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let mut s3 = None;
-    let destinations = command.to.iter().map(|text| destination(text, command, &mut s3)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         destinations,
         overwrite: command.overwrite,
@@ -72,7 +70,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
+fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
     let (source, path) = match text.split_once('=') {
         Some((name, path)) if named => (Some(name.to_owned()), path),
@@ -82,48 +80,23 @@ fn input(plan: &Plan, text: &str) -> Result<Input, Error> {
         }
         _ => (None, text),
     };
-    if path.starts_with("s3://") {
-        return Err(Error::new(Kind::Usage, "exports in S3 are not read yet")
-            .with("found", path)
-            .with("hint", "copy the export first: aws s3 cp --recursive s3://… FOLDER"));
-    }
-    Ok(Input { source, locations: vec![Location::Local(path.into())] })
+    Ok(Input { source, locations: vec![connections.location(path)?] })
 }
 
-/// `s3` is the client for all sinks in S3, once there is one.
-fn destination(text: &str, command: &Run, s3: &mut Option<Arc<S3>>) -> Result<Destination, Error> {
+fn destination(text: &str, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
-    let mut folder = |dir: &str| match dir.strip_prefix("s3://") {
-        Some(place) => s3_folder(place, command, s3).map(OutputFolder::S3),
-        None => Ok(OutputFolder::Local(dir.into())),
-    };
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(command.aws.options())),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(connections.options())),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
-        Some(("parquet", dir)) => folder(dir).map(Destination::Parquet),
-        Some(("import", dir)) => folder(dir).map(Destination::Import),
+        Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
+        Some(("import", dir)) => connections.output(dir).map(Destination::Import),
         Some(("batch", dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "request files are not written to S3")
             .with("found", text)
             .with("hint", "write them to a folder: aws dynamodb batch-write-item reads them from there")),
         Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
         _ => Err(wrong(text)),
     }
-}
-
-/// `BUCKET` or `BUCKET/PREFIX`.
-fn s3_folder(place: &str, command: &Run, s3: &mut Option<Arc<S3>>) -> Result<S3Folder, Error> {
-    let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
-    if bucket.is_empty() || prefix.starts_with('/') {
-        return Err(Error::new(Kind::Usage, "this is no place in S3")
-            .with("found", format!("s3://{place}"))
-            .with("expected", "s3://BUCKET/PREFIX"));
-    }
-    let client = match s3 {
-        Some(client) => client,
-        None => s3.insert(S3::connect(Aws::connect(&command.aws.options())?)),
-    };
-    Ok(S3Folder::new(client.bucket(bucket), prefix))
 }
 
 fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {

@@ -81,6 +81,8 @@ fn entries(value: impl Strategy<Value = Owned>) -> impl Strategy<Value = Vec<(St
     proptest::collection::vec((texts(), value), 0..8).prop_map(|mut entries| {
         let mut names = std::collections::HashSet::new();
         entries.retain(|(name, _)| names.insert(name.clone()));
+        // In the order in which they are written.
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         entries
     })
 }

@@ -5,6 +5,7 @@ pub mod ddb_json;
 mod generate;
 pub mod ion;
 mod names;
+mod order;
 mod plain;
 mod record;
 mod refused;
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_was_read_from_ion_is_rejected_as_json() {
-        let item = r#"{"Item":{"PK":{"S":"a"},"n":{"N":"61600"},"Item":{"M":{"S":{"NULL":true}}}}}"#;
+        let item = r#"{"Item":{"Item":{"M":{"S":{"NULL":true}}},"PK":{"S":"a"},"n":{"N":"61600"}}}"#;
         for line in ["$ion_1_0 {Item:{PK:\"a\",n:616d2,Item:{S:null}}}", "{PK:\"a\",n:616d2,Item:{S:null}}"] {
             assert_eq!(rejected(line, Format::Ion), item);
         }

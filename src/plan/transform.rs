@@ -390,11 +390,11 @@ index.feed = { F1 = "FEED#{w}", F2 = "{PK}/{title}" }
 "#
         );
         let (_, result, changes) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#007"},"title":{"S":"x"},"T":{"S":"Doc"}}"#);
-        let expected = r#"{"title":{"S":"x"},"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"007"},"F1":{"S":"FEED#a"},"F2":{"S":"WS#a/x"},"Kind":{"S":"Doc"}}"#;
+        let expected = r#"{"F1":{"S":"FEED#a"},"F2":{"S":"WS#a/x"},"Kind":{"S":"Doc"},"T":{"S":"Doc"},"at":{"N":"007"},"id":{"S":"a"},"title":{"S":"x"}}"#;
         assert_eq!(result.unwrap(), expected);
         assert_eq!(changes, Changes { backfilled: 1, ..Changes::default() });
         let (_, result, changes) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#7"},"F1":{"S":"old"},"T":{"S":"Doc"}}"#);
-        assert_eq!(result.unwrap(), r#"{"T":{"S":"Doc"},"id":{"S":"a"},"at":{"N":"7"},"Kind":{"S":"Doc"}}"#);
+        assert_eq!(result.unwrap(), r#"{"Kind":{"S":"Doc"},"T":{"S":"Doc"},"at":{"N":"7"},"id":{"S":"a"}}"#);
         assert_eq!(changes, Changes { backfilled: 1, unindexed: 1, stale_index_attributes: 1, ..Changes::default() });
         let (_, result, _) = carry(&pipeline, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#x1"},"T":{"S":"Doc"}}"#);
         assert_eq!(result.unwrap_err(), "key-number: `at` is of type N, but its template gave a text of 2 bytes that is no number");

@@ -62,7 +62,7 @@ impl ChunkReader {
     /// # Errors
     /// Kind `Input`, with the path, when the file cannot be opened or read, or its first bytes are those of a kind that is not read.
     pub fn open(file: &DataFile, id: FileId, chunk_bytes: usize) -> Result<Self> {
-        Self::new(file.location.open()?, file, id, chunk_bytes)
+        Self::new(file.location.open(&file.facts)?, file, id, chunk_bytes)
     }
 
     /// As [`open`](Self::open), of a file that is open.

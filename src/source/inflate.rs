@@ -355,7 +355,11 @@ fn shortest_file(location: &Location) -> Option<&'static str> {
 
 /// The error for a data file whose bytes do not come.
 fn unreadable(location: &Location, cause: io::Error) -> Error {
-    Error::new(Kind::Input, "cannot read the data file").with("file", location).caused_by(cause)
+    match cause.downcast::<Error>() {
+        // S3 says itself what went wrong.
+        Ok(error) => error,
+        Err(cause) => Error::new(Kind::Input, "cannot read the data file").with("file", location).caused_by(cause),
+    }
 }
 
 fn damaged(location: &Location, name: &str, at: u64) -> Error {

@@ -206,8 +206,15 @@ impl View {
 /// Kind `Input`: no export there, an unfinished or several ones, an export of a kind that is not known, a checksum or a count
 /// that disagrees, data files that are missing.
 pub fn open(location: &Location, options: &Options) -> Result<Export> {
-    let found = location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))?;
-    if found == Found::Folder {
+    // The summary is asked for by its name first: who may read an export may not be allowed to list what lies around it.
+    let folder = match location.name() {
+        Some(SUMMARY | LIST) => false,
+        _ => {
+            location.join(SUMMARY).is_file()?
+                || location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder
+        }
+    };
+    if folder {
         let mut warnings = Vec::new();
         let folder = find::export(location, options, &mut warnings)?;
         let mut export = read::summary(&folder, options.verify)?;
@@ -272,8 +279,8 @@ fn bare_files(locations: &[Location]) -> Result<Export> {
             None => return Err(nothing_there("there is no such file or folder", location)),
         };
         // Two names of one file are one file.
-        let real = location.local().and_then(|path| fs::canonicalize(path).ok()).map_or_else(|| location.clone(), Location::Local);
-        if !seen.insert(real) {
+        let real = location.local().and_then(|path| fs::canonicalize(path).ok()).map(Location::Local);
+        if !seen.insert(real.as_ref().unwrap_or(location).to_string()) {
             return Err(Error::new(Kind::Input, "a data file was named twice").with("file", location));
         }
         files.push(DataFile { location: location.clone(), name: location.to_string(), items: None, md5: None, facts });

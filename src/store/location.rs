@@ -6,14 +6,56 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+#[cfg(feature = "s3")]
+use crate::aws::s3::{Bucket, ObjectFacts, S3};
 use crate::error::{Error, Kind, Result};
 use crate::store::io_error;
 
 /// Where a file or a folder lies.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
     /// A path of this machine.
     Local(PathBuf),
+    /// An object of S3, or what has a key as its prefix.
+    #[cfg(feature = "s3")]
+    S3(Key),
+}
+
+/// A key in a bucket, without `/` at its end. Two are equal when bucket and key have the same names.
+#[cfg(feature = "s3")]
+#[derive(Clone, Debug)]
+pub struct Key {
+    bucket: Bucket,
+    key: String,
+}
+
+#[cfg(feature = "s3")]
+impl Key {
+    fn parts(&self) -> (&str, &str) {
+        (self.bucket.name(), &self.key)
+    }
+
+    /// The prefix of all keys below this one.
+    fn prefix(&self) -> String {
+        if self.key.is_empty() { String::new() } else { format!("{}/", self.key) }
+    }
+}
+
+#[cfg(feature = "s3")]
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+#[cfg(feature = "s3")]
+impl Eq for Key {}
+
+#[cfg(feature = "s3")]
+impl std::hash::Hash for Key {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
 }
 
 /// What lies at a [`Location`].
@@ -41,14 +83,41 @@ pub struct Facts {
 pub enum Stamp {
     /// When it was last written, where the file system says so.
     Modified(Option<SystemTime>),
+    /// The tag that S3 gives each state of an object.
+    ETag(String),
 }
 
 impl Location {
+    /// The place that `s3://BUCKET/KEY` names; `None` for any other text.
+    ///
+    /// # Errors
+    /// Kind `Usage` when the bucket is missing, and what `connect` says.
+    #[cfg(feature = "s3")]
+    pub fn in_s3(url: &str, connect: impl FnOnce() -> Result<std::sync::Arc<S3>>) -> Result<Option<Self>> {
+        let Some((bucket, key)) = bucket_and_key(url)? else { return Ok(None) };
+        Ok(Some(Location::S3(Key { bucket: connect()?.bucket(bucket), key: key.trim_end_matches('/').to_owned() })))
+    }
+
+    /// The same place, knowing that what lies there is encrypted with this key of KMS.
+    #[must_use]
+    pub fn encrypted_with(self, kms_key: &str) -> Self {
+        match self {
+            #[cfg(feature = "s3")]
+            Location::S3(Key { bucket, key }) => Location::S3(Key { bucket: bucket.encrypted_with(kms_key), key }),
+            other @ Location::Local(_) => {
+                let _ = kms_key;
+                other
+            }
+        }
+    }
+
     /// The place `relative`, with `/` between names, below this one.
     #[must_use]
     pub fn join(&self, relative: &str) -> Self {
         match self {
             Location::Local(path) => Location::Local(path.join(relative)),
+            #[cfg(feature = "s3")]
+            Location::S3(place) => Location::S3(Key { bucket: place.bucket.clone(), key: format!("{}{relative}", place.prefix()) }),
         }
     }
 
@@ -57,6 +126,8 @@ impl Location {
     pub fn name(&self) -> Option<&str> {
         match self {
             Location::Local(path) => path.file_name().and_then(|name| name.to_str()),
+            #[cfg(feature = "s3")]
+            Location::S3(place) => place.key.rsplit('/').next().filter(|name| !name.is_empty()),
         }
     }
 
@@ -70,6 +141,11 @@ impl Location {
                 // `.` and `..` have no name of their own.
                 (None, _) => path.join(".."),
             }),
+            #[cfg(feature = "s3")]
+            Location::S3(Key { bucket, key }) => {
+                let parent = key.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+                Location::S3(Key { bucket: bucket.clone(), key: parent })
+            }
         }
     }
 
@@ -78,6 +154,8 @@ impl Location {
     pub fn local(&self) -> Option<&Path> {
         match self {
             Location::Local(path) => Some(path),
+            #[cfg(feature = "s3")]
+            Location::S3(_) => None,
         }
     }
 
@@ -94,6 +172,15 @@ impl Location {
                 Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
                 Err(cause) => Err(io_error(Kind::Input, "cannot look at the path", path, cause)),
             },
+            #[cfg(feature = "s3")]
+            Location::S3(place) => {
+                if !place.key.is_empty()
+                    && let Some(found) = place.bucket.head(&place.key)?
+                {
+                    return Ok(Some(Found::File(found.into())));
+                }
+                Ok(place.bucket.any(&place.prefix())?.then_some(Found::Folder))
+            }
         }
     }
 
@@ -102,7 +189,11 @@ impl Location {
     /// # Errors
     /// As [`look`](Self::look).
     pub fn is_file(&self) -> Result<bool> {
-        Ok(matches!(self.look()?, Some(Found::File(_))))
+        match self {
+            Location::Local(_) => Ok(matches!(self.look()?, Some(Found::File(_)))),
+            #[cfg(feature = "s3")]
+            Location::S3(place) => Ok(place.bucket.head(&place.key)?.is_some()),
+        }
     }
 
     /// The names of the folders in a folder, in order; none where there is no such folder.
@@ -129,6 +220,13 @@ impl Location {
                 folders.sort_unstable();
                 Ok(folders)
             }
+            #[cfg(feature = "s3")]
+            Location::S3(place) => {
+                let prefix = place.prefix();
+                let listing = place.bucket.list(&prefix, Some("/"))?;
+                let name = |folder: &String| Some(folder.strip_prefix(&prefix)?.trim_end_matches('/').to_owned());
+                Ok(listing.folders.iter().filter_map(name).collect())
+            }
         }
     }
 
@@ -143,18 +241,28 @@ impl Location {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(cause) => Err(io_error(Kind::Input, "cannot read the file", path, cause)),
             },
+            #[cfg(feature = "s3")]
+            Location::S3(place) => place.bucket.get_whole(&place.key),
         }
     }
 
-    /// Opens a file to be read from its start.
+    /// Opens the file that was looked at, to be read from its start. In S3 an object that was replaced since is not read.
     ///
     /// # Errors
     /// Kind `Input`, with the place, when it cannot be opened.
-    pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "a local file is opened whatever it was before"))]
+    pub fn open(&self, facts: &Facts) -> Result<Box<dyn Read + Send>> {
         match self {
             Location::Local(path) => {
                 let file = File::open(path).map_err(|cause| io_error(Kind::Input, "cannot open the file", path, cause))?;
                 Ok(Box::new(file))
+            }
+            #[cfg(feature = "s3")]
+            Location::S3(place) => {
+                let Stamp::ETag(etag) = &facts.stamp else {
+                    return Err(Error::new(Kind::Bug, "an object of S3 without its tag").with("file", self));
+                };
+                Ok(Box::new(place.bucket.reader(&place.key, &ObjectFacts { bytes: facts.bytes, etag: etag.clone() })))
             }
         }
     }
@@ -174,8 +282,22 @@ impl Location {
                     .with("expected", "the same size and time of last change as at the start")
                     .with("hint", "run again when nothing writes to the file any more"))
             }
+            // Every request named the tag.
+            #[cfg(feature = "s3")]
+            Location::S3(_) => Ok(()),
         }
     }
+}
+
+/// What `s3://BUCKET/KEY` names; `None` for any other text.
+#[cfg(feature = "s3")]
+pub(super) fn bucket_and_key(url: &str) -> Result<Option<(&str, &str)>> {
+    let Some(rest) = url.strip_prefix("s3://") else { return Ok(None) };
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        return Err(Error::new(Kind::Usage, "the bucket is missing").with("found", url).with("expected", "s3://BUCKET/PREFIX"));
+    }
+    Ok(Some((bucket, key)))
 }
 
 /// Looks at many places, as [`Location::look`] does at one.
@@ -183,7 +305,25 @@ impl Location {
 /// # Errors
 /// The first that [`Location::look`] gives.
 pub fn look_all(locations: &[Location]) -> Result<Vec<Option<Found>>> {
+    #[cfg(feature = "s3")]
+    if let Some(Location::S3(first)) = locations.first() {
+        let key = |location: &Location| match location {
+            Location::S3(place) if place.bucket.name() == first.bucket.name() => Some(place.key.clone()),
+            _ => None,
+        };
+        // Many data files lie in one bucket; each by itself would take a round trip.
+        if let Some(keys) = locations.iter().map(key).collect::<Option<Vec<_>>>() {
+            return Ok(first.bucket.heads(&keys)?.into_iter().map(|found| found.map(|found| Found::File(found.into()))).collect());
+        }
+    }
     locations.iter().map(Location::look).collect()
+}
+
+#[cfg(feature = "s3")]
+impl From<ObjectFacts> for Facts {
+    fn from(found: ObjectFacts) -> Self {
+        Self { bytes: found.bytes, stamp: Stamp::ETag(found.etag) }
+    }
 }
 
 fn facts(found: &fs::Metadata) -> Facts {
@@ -194,6 +334,8 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Location::Local(path) => path.display().fmt(f),
+            #[cfg(feature = "s3")]
+            Location::S3(place) => write!(f, "s3://{}/{}", place.bucket.name(), place.key),
         }
     }
 }

@@ -1,6 +1,6 @@
-"""Writes a full export of a helpdesk's single table, as DynamoDB would: gzipped DynamoDB JSON with its manifest.
+"""Writes a full export of a helpdesk's single table, as DynamoDB would: gzipped DynamoDB JSON or Amazon Ion with its manifest.
 
-usage: make_export.py FOLDER --items N [--files F] [--first I]
+usage: make_export.py FOLDER --items N [--files F] [--first I] [--format json|ion]
 
 The same arguments give the same bytes. Four entities in one table; 2 % of the items have no type, 2 % one that drifted; attributes come in
 any order. Keys are unique: each holds the item's number, which starts at I. Prints the folder of the export.
@@ -13,6 +13,8 @@ import hashlib
 import json
 import multiprocessing
 import random
+import re
+from decimal import Decimal
 from pathlib import Path
 
 WORDS = (
@@ -101,7 +103,49 @@ def message(dice, number):
     return "Message", f"TICKET#{dice.randint(0, number):09}#MSG#{number:09}", attributes
 
 
-def line(dice, number):
+def ion_number(text):
+    """A decimal as exports have it: zeros at the end move into the exponent."""
+    sign, digits, exponent = Decimal(text).as_tuple()
+    digits = "".join(map(str, digits))
+    while exponent < 0 and digits.endswith("0"):
+        digits, exponent = digits[:-1], exponent + 1
+    if exponent >= 0:
+        stripped = digits.rstrip("0") or "0"
+        exponent = 0 if stripped == "0" else exponent + len(digits) - len(stripped)
+        text = f"{stripped}d{exponent}" if exponent else f"{stripped}."
+    else:
+        digits = digits.rjust(1 - exponent, "0")
+        text = f"{digits[:exponent]}.{digits[exponent:]}"
+    return "-" * sign + text
+
+
+def ion(value):
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return json.dumps(content, ensure_ascii=False)
+        case "N":
+            return ion_number(content)
+        case "B":
+            return "{{" + content + "}}"
+        case "BOOL":
+            return "true" if content else "false"
+        case "NULL":
+            return "null"
+        case "M":
+            return ion_struct(content)
+        case "L":
+            return "[" + ",".join(map(ion, content)) + "]"
+        case _:
+            return f"$dynamodb_{kind}::[" + ",".join(ion({kind[0]: member}) for member in content) + "]"
+
+
+def ion_struct(attributes):
+    name = lambda name: name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"'{name}'"
+    return "{" + ",".join(f"{name(key)}:{ion(attributes[key])}" for key in sorted(attributes)) + "}"
+
+
+def line(dice, number, form):
     share = dice.random()
     make = customer if share < 0.02 else visit if share < 0.10 else ticket if share < 0.40 else message
     kind, sort, attributes = make(dice, number)
@@ -114,14 +158,16 @@ def line(dice, number):
         attributes["EntityType"] = {"S": spelling}
     names = list(attributes)
     dice.shuffle(names)
+    if form == "ion":
+        return f" $ion_1_0 {{Item:{ion_struct(attributes)}}}\n"
     return json.dumps({"Item": {name: attributes[name] for name in names}}, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def data_file(job):
-    path, first, count = job
+    path, first, count, form = job
     # Each file has its own dice, so that files can be made side by side.
     dice = random.Random(f"{first}/{count}")
-    text = "".join(line(dice, number) for number in range(first, first + count)).encode()
+    text = "".join(line(dice, number, form) for number in range(first, first + count)).encode()
     stored = gzip.compress(text, 6, mtime=0)
     path.write_bytes(stored)
     return md5(stored)
@@ -137,6 +183,7 @@ def main():
     parser.add_argument("--items", type=int, required=True)
     parser.add_argument("--files", type=int, default=16)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--format", choices=["json", "ion"], default="json")
     options = parser.parse_args()
     name = f"{1_767_225_600_000 + options.items:014}-{options.first:08x}"
     prefix = f"AWSDynamoDB/{name}"
@@ -144,14 +191,14 @@ def main():
     (export / "data").mkdir(parents=True, exist_ok=True)
     cuts = [options.items * at // options.files for at in range(options.files + 1)]
     jobs = [
-        (export / "data" / f"{hashlib.sha256(f'{name}/{at}'.encode()).hexdigest()[:26]}.json.gz", options.first + start, end - start)
+        (export / "data" / f"{hashlib.sha256(f'{name}/{at}'.encode()).hexdigest()[:26]}.{options.format}.gz", options.first + start, end - start, options.format)
         for at, (start, end) in enumerate(zip(cuts, cuts[1:]))
     ]
     with multiprocessing.Pool() as pool:
         sums = pool.map(data_file, jobs, chunksize=1)
     entries = [
         {"itemCount": count, "md5Checksum": checksum, "etag": f"{base64.b64decode(checksum).hex()}-1", "dataFileS3Key": f"{prefix}/data/{path.name}"}
-        for (path, _, count), checksum in zip(jobs, sums)
+        for (path, _, count, _), checksum in zip(jobs, sums)
     ]
     summary = {
         "version": "2020-06-30",
@@ -166,9 +213,9 @@ def main():
         "s3SseAlgorithm": "AES256",
         "s3SseKmsKeyId": None,
         "manifestFilesS3Key": f"{prefix}/manifest-files.json",
-        "billedSizeBytes": sum(path.stat().st_size for path, _, _ in jobs),
+        "billedSizeBytes": sum(path.stat().st_size for path, *_ in jobs),
         "itemCount": options.items,
-        "outputFormat": "DYNAMODB_JSON",
+        "outputFormat": "ION" if options.format == "ion" else "DYNAMODB_JSON",
         "exportType": "FULL_EXPORT",
     }
     listing = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries).encode()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the release build against DuckDB on an export of its own. See README.md.
+# Measures the release build against DuckDB on an export of its own, and its ways to read against each other. See README.md.
 # usage: tests/bench/run.sh [ITEMS] [RUNS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,12 +20,16 @@ if ! cmp --silent tests/python/requirements.txt "$venv/installed.txt"; then
 fi
 python=$venv/bin/python
 
-if ! [ -f "$bench/export-$items/done" ]; then
-  rm -rf "$bench/export-$items"
-  "$python" tests/bench/make_export.py "$bench/export-$items" --items "$items" > /dev/null
-  touch "$bench/export-$items/done"
-fi
-export=$(echo "$bench/export-$items"/AWSDynamoDB/*)
+for format in json ion; do
+  folder=$bench/export-$format-$items
+  if ! [ -f "$folder/done" ]; then
+    rm -rf "$folder"
+    "$python" tests/bench/make_export.py "$folder" --items "$items" --format "$format" > /dev/null
+    touch "$folder/done"
+  fi
+done
+export=$(echo "$bench/export-json-$items"/AWSDynamoDB/*)
+ion=$(echo "$bench/export-ion-$items"/AWSDynamoDB/*)
 
 for job in parquet import; do
   case $job in parquet) pipeline=warehouse ;; import) pipeline=tables ;; esac
@@ -35,3 +39,22 @@ for job in parquet import; do
     -- "$dynamorph" run "tests/bench/$pipeline.toml" --from "$export" --to "$job:$bench/$job" --work "$bench/work" --overwrite --quiet \
     -- "$python" tests/bench/peer_duckdb.py "$job" "$export" "$bench/peer-$job"
 done
+
+read_from() {
+  echo "$dynamorph run tests/bench/warehouse.toml --from $1 --to parquet:$bench/$2 --work $bench/work-$2 --overwrite --quiet"
+}
+
+echo "parquet from Amazon Ion and from DynamoDB JSON: $items items"
+"$python" tests/bench/measure.py --runs "$runs" --name ion --name json -- $(read_from "$ion" from-ion) -- $(read_from "$export" from-json)
+
+mkfifo "$bench/s3-$$.in" "$bench/s3-$$.out"
+"$python" tests/bench/serve_s3.py "$bench/export-json-$items" bench < "$bench/s3-$$.in" > "$bench/s3-$$.out" &
+exec 3> "$bench/s3-$$.in" 4< "$bench/s3-$$.out"
+rm "$bench/s3-$$.in" "$bench/s3-$$.out"
+read -r address <&4
+export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=us-east-1 AWS_ENDPOINT_URL_S3=$address
+echo "parquet from S3 and from disk: $items items"
+"$python" tests/bench/measure.py --runs "$runs" --name s3 --name disk \
+  -- $(read_from "s3://bench/AWSDynamoDB/$(basename "$export")" from-s3) -- $(read_from "$export" from-disk)
+exec 3>&-
+wait

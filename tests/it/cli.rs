@@ -46,7 +46,6 @@ fn wrong_usage_is_refused_with_what_was_found_and_expected() {
     refused("unknown-entity", &["--from", DOCS, "--to", "import:TMP/out", "--only", "Docment"]);
     refused("unknown-table", &["--from", DOCS, "--to", "import:TMP/out", "--table", "doc=prod-docs"]);
     refused("table-without-name", &["--from", DOCS, "--to", "import:TMP/out", "--table", "docs"]);
-    refused("export-in-s3", &["--from", "s3://bucket/prefix", "--to", "import:TMP/out"]);
     refused("unknown-argument", &["--from", DOCS, "--to", "import:TMP/out", "--overwite"]);
 }
 

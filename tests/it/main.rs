@@ -17,6 +17,7 @@ mod program;
 mod python;
 mod rejects;
 mod s3;
+mod s3_exports;
 mod s3_sinks;
 mod samples;
 mod seeds;

@@ -384,7 +384,7 @@ fn an_object_that_changes_while_it_is_read_is_an_error_and_never_a_mix() {
     let gets = AtomicUsize::new(0);
     let (proxy, bucket) = behind(move |asked| match asked.is_get().then(|| gets.fetch_add(1, Ordering::SeqCst)) {
         Some(0) => Fault::Cut(1000),
-        Some(1) => Fault::Replace(None, "another"),
+        Some(1) => Fault::Replace("another"),
         _ => Fault::None,
     });
     bucket.put_whole("key", noise(10, 2000)).unwrap();

@@ -168,7 +168,7 @@ fn what_comes_while_the_run_writes_is_not_replaced() {
     let proxy = S3Proxy::start(ministack().address(), move |asked| {
         // Once the first file is written.
         if asked.method == Method::PUT && asked.path.contains(".dynamorph-unfinished") {
-            return Fault::Replace(Some(format!("/{}/{name}", direct.name())), "mine");
+            return Fault::ReplaceAt(format!("/{}/{name}", direct.name()), "mine");
         }
         Fault::None
     });
@@ -304,13 +304,12 @@ fn a_replacement_that_is_cut_short_is_finished_with_overwrite_only() {
 #[test]
 fn places_that_cannot_be_written_are_usage_errors() {
     let (folder, bucket) = (Folder::new(), bucket());
-    let (name, url) = (bucket.name(), ministack().url());
+    let url = ministack().url();
     let own = |kind: &str, prefix: &str| place(kind, &bucket, prefix);
     for (sinks, parts) in [
         (vec![own("batch", "out")], ["request files are not written to S3", "write them to a folder"]),
-        (vec!["parquet:s3://".to_owned()], ["this is no place in S3", "s3://BUCKET/PREFIX"]),
-        (vec!["parquet:s3:///out".to_owned()], ["this is no place in S3", "s3://BUCKET/PREFIX"]),
-        (vec![format!("parquet:s3://{name}//out")], ["this is no place in S3", "s3://BUCKET/PREFIX"]),
+        (vec!["parquet:s3://".to_owned()], ["the bucket is missing", "s3://BUCKET/PREFIX"]),
+        (vec!["import:s3:///out".to_owned()], ["the bucket is missing", "s3://BUCKET/PREFIX"]),
         (vec![own("parquet", "out"), own("import", "out/")], ["two sinks have the same folder", "a folder of its own"]),
         (vec![own("parquet", "out"), own("import", "out/import")], ["two sinks have the same folder", "a folder of its own"]),
         (vec![own("import", "out/import"), own("parquet", "")], ["two sinks have the same folder", "a folder of its own"]),

@@ -43,15 +43,6 @@ pub(crate) fn export_of(name: &str, part: &str) -> String {
     format!("sample_exports/{name}/{}", sample.folder())
 }
 
-/// The export `docs` with the attributes of each item, and the entries of each map, in the order of their names.
-pub(crate) fn docs_in_order() -> Export {
-    let mut docs = samples().swap_remove(0);
-    for line in docs.files.iter_mut().flatten() {
-        *line = changes::sorted(&serde_json::from_str(line).expect("the samples' lines are JSON"));
-    }
-    docs.export()
-}
-
 fn committed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_exports").join(name)
 }

@@ -1,8 +1,9 @@
-//! Items as compact `DynamoDB` JSON. Numbers are written as the text they are.
+//! Items as compact `DynamoDB` JSON, attributes in the order of their names. Numbers are written as the text they are.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::codec::order::each_by_name;
 use crate::codec::plain::end_of_plain;
 use crate::codec::record::ChangeRecord;
 use crate::model::{Attribute, Item, Value};
@@ -109,14 +110,15 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 
 fn write_attributes(attributes: &[Attribute<'_>], out: &mut Vec<u8>) {
     out.push(b'{');
-    for (at, (name, value)) in attributes.iter().enumerate() {
-        if at > 0 {
+    let first = out.len();
+    each_by_name(attributes, |(name, value)| {
+        if out.len() > first {
             out.push(b',');
         }
         write_string(name, out);
         out.push(b':');
         write_value(value, out);
-    }
+    });
     out.push(b'}');
 }
 

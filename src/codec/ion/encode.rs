@@ -1,9 +1,10 @@
-//! Items as compact Ion text, the way exports have it.
+//! Items as compact Ion text, the way exports have it: fields in the order of their names.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::codec::ion::cursor::{is_keyword, is_of_identifier};
+use crate::codec::order::each_by_name;
 use crate::codec::plain::end_of_plain;
 use crate::model::number::Decimal;
 use crate::model::{Attribute, Item, Value};
@@ -51,14 +52,15 @@ pub fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
 
 fn write_fields(fields: &[Attribute<'_>], out: &mut Vec<u8>) {
     out.push(b'{');
-    for (at, (name, value)) in fields.iter().enumerate() {
-        if at > 0 {
+    let first = out.len();
+    each_by_name(fields, |(name, value)| {
+        if out.len() > first {
             out.push(b',');
         }
         write_name(name, out);
         out.push(b':');
         write_value(value, out);
-    }
+    });
     out.push(b'}');
 }
 

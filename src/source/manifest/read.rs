@@ -59,6 +59,8 @@ pub(super) fn head(folder: &Location, verify: Verify) -> Result<Summary> {
 pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
     let mut warnings = Vec::new();
     let (raw, summary, summary_checked) = raw_summary(folder, verify, &mut warnings)?;
+    let encrypted = summary.kms_key.as_deref().map(|kms_key| folder.clone().encrypted_with(kms_key));
+    let folder = encrypted.as_ref().unwrap_or(folder);
     let path = folder.join(SUMMARY);
     let list_key = raw.manifest_files_s3_key.as_deref().unwrap_or(LIST);
     let list_name = rebase(list_key).map(Rebased::name).ok_or_else(|| bad_key(list_key, &path))?;
