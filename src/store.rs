@@ -1,30 +1,31 @@
-//! Opens and creates files under a local path, durable before they are named.
+//! Where files are read and written, and how output becomes visible: durable before it is named, and never half of it.
 //!
 //! Nothing here knows what the files hold. A sink writes into a [`Staging`] folder inside its final folder; what
-//! it publishes appears there by rename, so half an output is never seen under a final name.
+//! it publishes appears there by rename or by completing uploads, so half a file is never seen under a final name.
 
+mod local;
 mod location;
+mod published;
+#[cfg(feature = "s3")]
+mod s3;
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Component, Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 
+pub use local::{LocalFile, LocalStaging, write_atomically};
 pub use location::{Facts, Found, Location, Stamp, look_all};
+#[cfg(feature = "s3")]
+pub use s3::{S3File, S3Folder, S3Staging};
 
 /// The folder for unfinished output, inside the final one so that a rename never crosses a file system.
 pub const UNFINISHED: &str = ".dynamorph-unfinished";
 
 /// The list of published files, at the top of the final folder; what may be removed when a run overwrites.
 pub const PUBLISHED: &str = ".dynamorph-output.json";
-
-/// Writes gather in this many bytes; each open staged file holds one such buffer.
-const BUFFER_BYTES: usize = 256 * 1024;
 
 /// An error of the file system with the path it concerns.
 pub(crate) fn io_error(kind: Kind, message: &str, path: &Path, cause: io::Error) -> Error {
@@ -39,720 +40,174 @@ pub fn read_whole(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|cause| io_error(Kind::Input, "cannot read the file", path, cause))
 }
 
-/// Writes a small file whole and durably: a temporary file beside it, fsync, rename. Missing parent folders are made.
-///
-/// # Errors
-/// Kind `Output`, with the path; the file then is as it was before.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |cause| io_error(Kind::Output, "cannot write the file", path, cause);
-    let temporary = temporary_for(path).ok_or_else(|| failed(io::Error::other("the path has no file name")))?;
-    let parent = parent_of(path);
-    fs::create_dir_all(parent).map_err(failed)?;
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    if let Err(cause) = write() {
-        // The first cause is what the user must see; a temporary file that stays behind harms nobody.
-        let _ = fs::remove_file(&temporary);
-        return Err(failed(cause));
+/// The final folder of a sink.
+#[derive(Clone, Debug)]
+pub enum OutputFolder {
+    /// A folder of this machine.
+    Local(PathBuf),
+    /// A prefix in a bucket.
+    #[cfg(feature = "s3")]
+    S3(S3Folder),
+}
+
+impl OutputFolder {
+    /// The folder that `s3://BUCKET/PREFIX` names, or a whole bucket; `None` for any other text.
+    ///
+    /// # Errors
+    /// Kind `Usage` when the bucket is missing, and what `connect` says.
+    #[cfg(feature = "s3")]
+    pub fn in_s3(url: &str, connect: impl FnOnce() -> Result<std::sync::Arc<crate::aws::s3::S3>>) -> Result<Option<Self>> {
+        let Some((bucket, prefix)) = location::bucket_and_key(url)? else { return Ok(None) };
+        Ok(Some(S3Folder::new(connect()?.bucket(bucket), prefix).into()))
     }
-    sync_folder(parent)
-}
 
-/// The temporary file beside `path`.
-fn temporary_for(path: &Path) -> Option<PathBuf> {
-    let mut name = OsString::from(".");
-    name.push(path.file_name()?);
-    name.push(".tmp");
-    Some(path.with_file_name(name))
-}
-
-/// The final folder of a sink, before anything is written.
-#[derive(Debug)]
-pub struct Target;
-
-impl Target {
-    /// Makes the final folder ready and gives a staging folder in it.
+    /// Makes the folder ready and gives a staging folder in it.
     ///
     /// Nothing that was published is removed or replaced before [`Staging::publish`], so that a run that fails costs nothing.
-    /// The staging folder of a run that was killed before its publication is emptied. What a publication that was cut
+    /// What a run that was killed before its publication staged is removed. What a publication that was cut
     /// short left is as good as published, its staging folder too; where that run had found the folder empty, `overwrite`
     /// is not needed to go on from there.
     ///
     /// # Errors
     /// Kind `Usage` when the folder holds published files and `overwrite` is false, or when it holds anything that
-    /// dynamorph did not write; the first such path is named. Kind `Output` when the folder cannot be made, read or written.
-    pub fn prepare(final_dir: &Path, overwrite: bool) -> Result<Staging> {
-        match fs::metadata(final_dir) {
-            Ok(found) if !found.is_dir() => {
-                return Err(Error::new(Kind::Usage, "the output path is a file, expected a folder").with("path", final_dir.display()));
-            }
-            Ok(_) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Staging::open(final_dir),
-            Err(cause) => return Err(io_error(Kind::Output, "cannot look into the output folder", final_dir, cause)),
+    /// dynamorph did not write; the first such path is named. Kind `Output` or `Service` when the folder cannot be made, read or written.
+    pub fn prepare(&self, overwrite: bool) -> Result<Staging> {
+        match self {
+            Self::Local(dir) => LocalStaging::prepare(dir, overwrite).map(Staging::Local),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => S3Staging::prepare(folder, overwrite).map(Staging::S3),
         }
-        let published = Published::read(final_dir)?.unwrap_or_default();
-        if published.state == State::Replacing && !overwrite {
-            return Err(Error::new(Kind::Usage, "an earlier run was stopped while it replaced the output")
-                .with("folder", final_dir.display())
-                .with("hint", "--overwrite finishes the replacement by this run's output; or name another folder"));
-        }
-        temporary_for(&final_dir.join(PUBLISHED)).map_or(Ok(false), |left| remove_if_there(&left))?;
-        if published.state == State::Complete {
-            // After a publication that was cut short it may hold the only copy of a file that was about to be moved.
-            remove_tree(&final_dir.join(UNFINISHED))?;
-        }
-        let mut present = Vec::new();
-        visit_files(final_dir, &mut |relative| present.push(relative.to_owned()))?;
-        present.retain(|relative| !Path::new(relative).starts_with(UNFINISHED));
-        let is_ours = |relative: &&String| *relative == PUBLISHED || published.files.contains(*relative);
-        if let Some(foreign) = present.iter().find(|relative| !is_ours(relative)) {
-            return Err(if overwrite {
-                Error::new(Kind::Usage, "the output folder holds a file that dynamorph did not write")
-                    .with("folder", final_dir.display())
-                    .with("found", foreign)
-                    .with("hint", "move the file away, or name another folder; --overwrite replaces only what an earlier run wrote")
-            } else {
-                not_empty(final_dir, foreign)
-            });
-        }
-        if let (false, State::Complete, Some(first)) = (overwrite, published.state, present.first()) {
-            return Err(not_empty(final_dir, first));
-        }
-        Staging::open(final_dir)
     }
-}
 
-fn not_empty(final_dir: &Path, found: &str) -> Error {
-    Error::new(Kind::Usage, "the output folder is not empty")
-        .with("folder", final_dir.display())
-        .with("found", found)
-        .with("hint", "name an empty or new folder, or pass --overwrite to replace what an earlier run wrote")
-}
-
-/// Output that is not visible yet: a folder inside the final folder.
-#[derive(Debug)]
-pub struct Staging {
-    final_dir: PathBuf,
-    folder: PathBuf,
-}
-
-impl Staging {
-    /// Opens the staging folder of `final_dir`, and makes both where they are missing. What is staged already stays.
+    /// Opens the staging folder. What is staged already stays.
     ///
     /// # Errors
     /// Kind `Output` when the folder cannot be made.
-    pub fn open(final_dir: &Path) -> Result<Self> {
-        let folder = final_dir.join(UNFINISHED);
-        fs::create_dir_all(&folder).map_err(|cause| io_error(Kind::Output, "cannot create the output folder", &folder, cause))?;
-        Ok(Self { final_dir: final_dir.to_owned(), folder })
-    }
-
-    /// Creates a file that will be `relative` below the final folder. A staged file of that name is replaced, so
-    /// that a unit that is run again writes the same names. Costs one buffer of 256 KiB while it is open.
-    ///
-    /// # Errors
-    /// Kind `Output` when `relative` leaves the folder or the file cannot be created.
-    pub fn create(&self, relative: &Path) -> Result<StagedFile> {
-        let path = self.path(relative)?;
-        let parent = parent_of(&path);
-        fs::create_dir_all(parent).map_err(|cause| io_error(Kind::Output, "cannot create the output folder", parent, cause))?;
-        let file = File::create(&path).map_err(|cause| io_error(Kind::Output, "cannot create the output file", &path, cause))?;
-        Ok(StagedFile { out: BufWriter::with_capacity(BUFFER_BYTES, file), path, bytes: 0 })
-    }
-
-    /// Stages a small file whole. It is not durable before [`make_durable`](Self::make_durable) has returned: waiting for the
-    /// disk once for thousands of files takes seconds, once for each of them minutes.
-    ///
-    /// # Errors
-    /// Kind `Output` when `relative` leaves the folder or the file cannot be written.
-    pub fn put_whole(&self, relative: &Path, bytes: &[u8]) -> Result<()> {
-        let path = self.path(relative)?;
-        let write = || match fs::write(&path, bytes) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(parent_of(&path))?;
-                fs::write(&path, bytes)
-            }
-            written => written,
-        };
-        write().map_err(|cause| io_error(Kind::Output, "cannot write the output file", &path, cause))
-    }
-
-    /// Makes files that were staged whole durable, all at once where the system can.
-    ///
-    /// # Errors
-    /// Kind `Output` when the disk refuses, or a file is missing.
-    pub fn make_durable<'f>(&self, mut files: impl Iterator<Item = &'f Path>) -> Result<()> {
-        if sync_file_system(&self.folder)? {
-            return Ok(());
+    pub fn staging(&self) -> Result<Staging> {
+        match self {
+            Self::Local(dir) => LocalStaging::open(dir).map(Staging::Local),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => Ok(Staging::S3(S3Staging::open(folder))),
         }
-        files.try_for_each(|relative| {
-            let path = self.path(relative)?;
-            // Windows flushes only what is open for writing.
-            let synced = File::options().write(true).open(&path).and_then(|file| file.sync_all());
-            synced.map_err(|cause| io_error(Kind::Output, "cannot make the output file durable", &path, cause))
-        })
     }
+}
 
-    /// Where the file that will be `relative` lies until it is published.
+impl From<PathBuf> for OutputFolder {
+    fn from(dir: PathBuf) -> Self {
+        Self::Local(dir)
+    }
+}
+
+#[cfg(feature = "s3")]
+impl From<S3Folder> for OutputFolder {
+    fn from(folder: S3Folder) -> Self {
+        Self::S3(folder)
+    }
+}
+
+impl fmt::Display for OutputFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(dir) => dir.display().fmt(f),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => folder.fmt(f),
+        }
+    }
+}
+
+/// Output that is not visible yet.
+#[derive(Debug)]
+pub enum Staging {
+    /// In a folder of this machine.
+    Local(LocalStaging),
+    /// Below a prefix in a bucket.
+    #[cfg(feature = "s3")]
+    S3(S3Staging),
+}
+
+impl Staging {
+    /// Creates a file that will be `relative` below the final folder. A staged file of that name is replaced, so
+    /// that a unit that is run again writes the same names. While it is open it costs a buffer of 256 KiB, in S3 one of 8 MiB.
     ///
     /// # Errors
-    /// Kind `Output` when `relative` is no plain relative path.
-    pub fn path(&self, relative: &Path) -> Result<PathBuf> {
-        Ok(self.folder.join(published_name(relative)?))
+    /// Kind `Output` when `relative` leaves the folder; kind `Output` or `Service` when the file cannot be created.
+    pub fn create(&self, relative: &Path) -> Result<StagedFile> {
+        match self {
+            Self::Local(staging) => staging.create(relative).map(StagedFile::Local),
+            #[cfg(feature = "s3")]
+            Self::S3(staging) => staging.create(relative).map(|file| StagedFile::S3(Box::new(file))),
+        }
     }
 
     /// Gives the staged files their final names, removes what an earlier run had published and this one did not
     /// replace, and removes the staging folder. When it returns, everything is durable.
     ///
     /// A publication that is cut short is finished by the next one, whose files replace what it left: the list of
-    /// published files is written, marked incomplete, before the first file is moved.
+    /// published files is written, marked incomplete, before the first file gets its name.
     ///
     /// # Errors
     /// Kind `Output` when a file is missing, has another size than reported, or would replace a file that
-    /// dynamorph did not write; nothing was moved then. Also when a file cannot be moved.
+    /// dynamorph did not write; no file has got its name then. Also when a file cannot be given its name.
     pub fn publish(self, files: &[(PathBuf, u64)]) -> Result<()> {
-        let mut names = BTreeSet::new();
-        for (relative, bytes) in files {
-            let name = published_name(relative)?;
-            self.check_staged(&name, *bytes)?;
-            if !names.insert(name) {
-                return Err(Error::new(Kind::Bug, "a file is published twice").with("file", relative.display()));
-            }
+        match self {
+            Self::Local(staging) => staging.publish(files),
+            #[cfg(feature = "s3")]
+            Self::S3(staging) => staging.publish(files),
         }
-        let list = Published::read(&self.final_dir)?;
-        let state = match &list {
-            None | Some(Published { state: State::Filling, .. }) => State::Filling,
-            Some(_) => State::Replacing,
-        };
-        let earlier = list.unwrap_or_default();
-        for name in &names {
-            let path = self.final_dir.join(name);
-            if !earlier.files.contains(name) && path.symlink_metadata().is_ok() {
-                return Err(Error::new(Kind::Output, "a file that dynamorph did not write is in the way")
-                    .with("file", path.display())
-                    .with("hint", "move it away and run the same command again"));
-            }
-        }
-        Published { state, files: earlier.files.union(&names).cloned().collect() }.write(&self.final_dir)?;
-
-        let mut folders = BTreeSet::from([self.final_dir.clone()]);
-        for name in &names {
-            let path = self.final_dir.join(name);
-            let mut moved = || {
-                // Thousands of files may lie in one folder; it is made once.
-                if !folders.contains(parent_of(&path)) {
-                    fs::create_dir_all(parent_of(&path))?;
-                    folders.extend(path.ancestors().skip(1).take_while(|folder| *folder != self.final_dir).map(Path::to_owned));
-                }
-                fs::rename(self.folder.join(name), &path)
-            };
-            moved().map_err(|cause| io_error(Kind::Output, "cannot publish the file", &path, cause))?;
-        }
-        folders.iter().try_for_each(|folder| sync_folder(folder))?;
-        earlier.remove(&self.final_dir, &names)?;
-        Published { state: State::Complete, files: names }.write(&self.final_dir)?;
-        remove_tree(&self.folder)
-    }
-
-    /// Checks that a staged file is there with the size its writer reported.
-    fn check_staged(&self, name: &str, bytes: u64) -> Result<()> {
-        let path = self.folder.join(name);
-        let found =
-            fs::metadata(&path).map_err(|cause| io_error(Kind::Output, "an output file that was written is missing", &path, cause))?;
-        if found.len() == bytes {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Output, "an output file has not the size that was written")
-            .with("file", path.display())
-            .with("expected", format_args!("{bytes} bytes"))
-            .with("found", format_args!("{} bytes", found.len())))
     }
 }
 
-/// A file on its way; buffered. Dropped without [`finish`](Self::finish) it stays unfinished in the staging folder.
+/// A file on its way; buffered. Dropped without [`finish`](Self::finish) it stays unfinished, or is forgotten.
 #[derive(Debug)]
-pub struct StagedFile {
-    out: BufWriter<File>,
-    path: PathBuf,
-    bytes: u64,
+pub enum StagedFile {
+    /// In a folder of this machine.
+    Local(LocalFile),
+    /// An upload.
+    #[cfg(feature = "s3")]
+    S3(Box<S3File>),
 }
 
 impl StagedFile {
-    /// Bytes written so far, those in the buffer too.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Where the file lies now.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// Kind `Output`, with the path.
+    /// Kind `Output` or `Service`, with the place.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write_all(bytes).map_err(|cause| io_error(Kind::Output, "cannot write the output file", &self.path, cause))
+        match self {
+            Self::Local(file) => file.put(bytes),
+            #[cfg(feature = "s3")]
+            Self::S3(file) => file.put(bytes),
+        }
     }
 
-    /// Flushes, makes the content durable and closes; gives the size in bytes.
+    /// Writes what is left in buffers, makes the content durable and closes; gives the size in bytes.
     ///
     /// # Errors
-    /// Kind `Output`, with the path.
-    pub fn finish(mut self) -> Result<u64> {
-        let durable = self.out.flush().and_then(|()| self.out.get_ref().sync_all());
-        durable.map_err(|cause| io_error(Kind::Output, "cannot write the output file", &self.path, cause))?;
-        Ok(self.bytes)
+    /// As for [`put`](Self::put).
+    pub fn finish(self) -> Result<u64> {
+        match self {
+            Self::Local(file) => file.finish(),
+            #[cfg(feature = "s3")]
+            Self::S3(file) => file.finish(),
+        }
     }
 }
 
 impl Write for StagedFile {
+    /// An error of S3 is inside the [`io::Error`], and comes out of it by [`downcast`](io::Error::downcast).
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes += written as u64;
-        Ok(written)
+        match self {
+            Self::Local(file) => file.write(bytes),
+            #[cfg(feature = "s3")]
+            Self::S3(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// How far a publication came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Nothing is under way.
-    #[default]
-    Complete,
-    /// Files are being moved into a folder that was empty before.
-    Filling,
-    /// Files are being moved over those of an earlier run.
-    Replacing,
-}
-
-/// What a run published in a folder; without a list nothing was published, and nothing was cut short.
-#[derive(Debug, Default, Deserialize)]
-#[serde(from = "Listed")]
-struct Published {
-    state: State,
-    /// Paths below the folder, with `/` between names.
-    files: BTreeSet<String>,
-}
-
-/// [`Published`] as it is written.
-#[derive(Serialize, Deserialize)]
-struct Listed {
-    /// False while files are being moved.
-    complete: bool,
-    /// Whether they replace those of an earlier run; only an incomplete list says it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    overwriting: bool,
-    files: BTreeSet<String>,
-}
-
-impl From<Listed> for Published {
-    fn from(Listed { complete, overwriting, files }: Listed) -> Self {
-        let state = match (complete, overwriting) {
-            (true, _) => State::Complete,
-            (false, false) => State::Filling,
-            (false, true) => State::Replacing,
-        };
-        Self { state, files }
-    }
-}
-
-impl From<Published> for Listed {
-    fn from(Published { state, files }: Published) -> Self {
-        Self { complete: state == State::Complete, overwriting: state == State::Replacing, files }
-    }
-}
-
-impl Published {
-    /// The list in `final_dir`, if there is one. Its paths decide what may be deleted, so each is checked.
-    fn read(final_dir: &Path) -> Result<Option<Self>> {
-        let path = final_dir.join(PUBLISHED);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(io_error(Kind::Output, "cannot read the list of published files", &path, cause)),
-        };
-        let hint = "name another folder, or empty this one by hand";
-        let list: Self = serde_json::from_slice(&bytes).map_err(|cause| {
-            let error = Error::new(Kind::Output, "the list of published files cannot be understood");
-            error.with("file", path.display()).with("hint", hint).caused_by(cause)
-        })?;
-        for file in &list.files {
-            published_name(Path::new(file)).map_err(|error| error.with("listed in", path.display()).with("hint", hint))?;
+        match self {
+            Self::Local(file) => file.flush(),
+            #[cfg(feature = "s3")]
+            Self::S3(file) => file.flush(),
         }
-        Ok(Some(list))
-    }
-
-    fn write(self, final_dir: &Path) -> Result<()> {
-        let bytes = serde_json::to_vec(&Listed::from(self)).expect("a list of texts can be written as JSON");
-        write_atomically(&final_dir.join(PUBLISHED), &bytes)
-    }
-
-    /// Removes the listed files but those to `keep`, and the folders that become empty by it.
-    fn remove(&self, final_dir: &Path, keep: &BTreeSet<String>) -> Result<()> {
-        for file in self.files.difference(keep) {
-            let path = final_dir.join(file);
-            if !remove_if_there(&path)? {
-                continue;
-            }
-            // Fails at the first folder that still holds something, which is where it should stop.
-            let mut emptied = path.ancestors().skip(1).take_while(|folder| *folder != final_dir);
-            let _ = emptied.try_for_each(fs::remove_dir);
-        }
-        Ok(())
-    }
-}
-
-/// The path below the final folder with `/` between names, or an error when it could lead elsewhere.
-fn published_name(relative: &Path) -> Result<String> {
-    let mut names = Vec::new();
-    for component in relative.components() {
-        match component {
-            Component::Normal(name) if name.to_str().is_some_and(|name| name != UNFINISHED && name != PUBLISHED) => {
-                names.extend(name.to_str());
-            }
-            _ => names.clear(),
-        }
-        if names.is_empty() {
-            break;
-        }
-    }
-    if names.is_empty() {
-        return Err(
-            Error::new(Kind::Output, "an output path leads out of its folder or is not plain text").with("path", relative.display())
-        );
-    }
-    Ok(names.join("/"))
-}
-
-/// Calls `found` with the path below `folder` of every entry that is no folder, in the order of the names.
-/// Symbolic links are not followed.
-fn visit_files(folder: &Path, found: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut waiting = vec![String::new()];
-    while let Some(relative) = waiting.pop() {
-        let path = folder.join(&relative);
-        let failed = |cause| io_error(Kind::Output, "cannot look into the output folder", &path, cause);
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let name = if relative.is_empty() { name } else { format!("{relative}/{name}") };
-            entries.push((name, entry.file_type().map_err(failed)?.is_dir()));
-        }
-        entries.sort_unstable();
-        for (name, _) in entries.iter().filter(|(_, is_folder)| !is_folder) {
-            found(name);
-        }
-        waiting.extend(entries.into_iter().rev().filter(|(_, is_folder)| *is_folder).map(|(name, _)| name));
-    }
-    Ok(())
-}
-
-/// Removes a file; gives false where there was none.
-fn remove_if_there(path: &Path) -> Result<bool> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(cause) => Err(io_error(Kind::Output, "cannot remove a file of an earlier run", path, cause)),
-    }
-}
-
-/// Removes a folder and what is in it, where there is one.
-fn remove_tree(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-            Err(io_error(Kind::Output, "cannot remove the folder of unfinished output", path, cause))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Makes names in a folder durable. Only Unix needs it, and only Unix can open a folder for it.
-fn sync_folder(folder: &Path) -> Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    let synced = File::open(folder).and_then(|opened| opened.sync_all());
-    synced.map_err(|cause| io_error(Kind::Output, "cannot make the output folder durable", folder, cause))
-}
-
-/// Makes everything on the file system of `folder` durable; gives false where the system has no call for it.
-///
-/// Linux tells of writes that failed since 5.8, which is of 2020; publishing checks the sizes of all files besides.
-#[cfg(target_os = "linux")]
-fn sync_file_system(folder: &Path) -> Result<bool> {
-    use rustix::io::Errno;
-
-    let failed = |cause| io_error(Kind::Output, "cannot make the output folder durable", folder, cause);
-    match rustix::fs::syncfs(File::open(folder).map_err(failed)?) {
-        Ok(()) => Ok(true),
-        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => Ok(false),
-        Err(cause) => Err(failed(cause.into())),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "the call can fail where there is one")]
-fn sync_file_system(_folder: &Path) -> Result<bool> {
-    Ok(false)
-}
-
-/// The folder a path lies in; `.` for a bare name.
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stage(staging: &Staging, relative: &str, text: &str) -> (PathBuf, u64) {
-        let mut file = staging.create(Path::new(relative)).unwrap();
-        file.put(text.as_bytes()).unwrap();
-        (relative.into(), file.finish().unwrap())
-    }
-
-    fn publish(folder: &Path, overwrite: bool, files: &[(&str, &str)]) {
-        let staging = Target::prepare(folder, overwrite).unwrap();
-        let written: Vec<_> = files.iter().map(|(relative, text)| stage(&staging, relative, text)).collect();
-        staging.publish(&written).unwrap();
-    }
-
-    fn files_in(folder: &Path) -> Vec<String> {
-        let mut found = Vec::new();
-        visit_files(folder, &mut |relative| found.push(relative.to_owned())).unwrap();
-        found
-    }
-
-    #[test]
-    fn nothing_has_a_final_name_before_publish() {
-        let temp = tempfile::tempdir().unwrap();
-        let out = temp.path().join("out");
-        let staging = Target::prepare(&out, false).unwrap();
-        let written = stage(&staging, "docs/data/a.json", "one");
-        assert_eq!(files_in(&out), [".dynamorph-unfinished/docs/data/a.json"]);
-        staging.publish(&[written]).unwrap();
-        assert_eq!(files_in(&out), [PUBLISHED, "docs/data/a.json"]);
-        assert_eq!(fs::read_to_string(out.join("docs/data/a.json")).unwrap(), "one");
-        assert!(!out.join(UNFINISHED).exists());
-    }
-
-    #[test]
-    fn a_folder_with_anything_in_it_is_refused_without_overwrite() {
-        let temp = tempfile::tempdir().unwrap();
-        publish(temp.path(), false, &[("a", "1")]);
-        let error = Target::prepare(temp.path(), false).unwrap_err();
-        assert_eq!((error.kind(), error.message()), (Kind::Usage, "the output folder is not empty"));
-        assert!(error.to_string().contains("--overwrite"), "{error}");
-    }
-
-    #[test]
-    fn overwrite_removes_what_an_earlier_run_wrote_and_only_at_publish() {
-        let temp = tempfile::tempdir().unwrap();
-        publish(temp.path(), false, &[("old/x", "1"), ("same", "1")]);
-        let staging = Target::prepare(temp.path(), true).unwrap();
-        assert_eq!(files_in(temp.path()), [PUBLISHED, "same", "old/x"]);
-        let written = [stage(&staging, "same", "22"), stage(&staging, "new/y", "2")];
-        staging.publish(&written).unwrap();
-        assert_eq!(files_in(temp.path()), [PUBLISHED, "same", "new/y"]);
-        assert!(!temp.path().join("old").exists());
-        assert_eq!(fs::read_to_string(temp.path().join("same")).unwrap(), "22");
-    }
-
-    #[test]
-    fn overwrite_names_a_file_that_dynamorph_did_not_write() {
-        let temp = tempfile::tempdir().unwrap();
-        publish(temp.path(), false, &[("a", "1")]);
-        fs::write(temp.path().join("notes.txt"), "mine").unwrap();
-        let error = Target::prepare(temp.path(), true).unwrap_err();
-        assert_eq!(error.kind(), Kind::Usage);
-        assert!(error.to_string().contains("notes.txt"), "{error}");
-        assert_eq!(files_in(temp.path()), [PUBLISHED, "a", "notes.txt"]);
-    }
-
-    #[test]
-    fn what_a_killed_run_left_is_removed_at_the_next_start() {
-        let temp = tempfile::tempdir().unwrap();
-        let staging = Target::prepare(temp.path(), false).unwrap();
-        stage(&staging, "a", "half");
-        drop(staging);
-        fs::write(temp.path().join("..dynamorph-output.json.tmp"), "{").unwrap();
-        Target::prepare(temp.path(), false).unwrap();
-        assert!(files_in(temp.path()).is_empty());
-    }
-
-    /// A folder in which the publication of `d/new` and `d/same` was cut short after the first file; `d/old` was there before.
-    fn cut_short(overwriting: bool) -> tempfile::TempDir {
-        let temp = tempfile::tempdir().unwrap();
-        let publication = if overwriting {
-            publish(temp.path(), false, &[("d/old", "1"), ("d/same", "1")]);
-            r#"{"complete":false,"overwriting":true,"files":["d/new","d/old","d/same"]}"#
-        } else {
-            r#"{"complete":false,"files":["d/new","d/same"]}"#
-        };
-        let staging = Staging::open(temp.path()).unwrap();
-        stage(&staging, "d/same", "2");
-        fs::create_dir_all(temp.path().join("d")).unwrap();
-        fs::write(temp.path().join("d/new"), "2").unwrap();
-        fs::write(temp.path().join(PUBLISHED), publication).unwrap();
-        temp
-    }
-
-    #[test]
-    fn a_first_publication_that_was_cut_short_is_replaced_by_the_next_one_and_not_before() {
-        for overwrite in [false, true] {
-            let temp = cut_short(false);
-            let left = files_in(temp.path());
-            let staging = Target::prepare(temp.path(), overwrite).unwrap();
-            assert_eq!(files_in(temp.path()), left);
-            drop(staging);
-            // A run that failed in between changes nothing.
-            let staging = Target::prepare(temp.path(), overwrite).unwrap();
-            let written = [stage(&staging, "d/new", "333"), stage(&staging, "d/third", "3")];
-            staging.publish(&written).unwrap();
-            assert_eq!(files_in(temp.path()), [PUBLISHED, "d/new", "d/third"]);
-            assert_eq!(fs::read_to_string(temp.path().join("d/new")).unwrap(), "333");
-            assert_eq!(fs::read_to_string(temp.path().join(PUBLISHED)).unwrap(), r#"{"complete":true,"files":["d/new","d/third"]}"#);
-        }
-    }
-
-    #[test]
-    fn a_replacement_that_was_cut_short_is_finished_with_overwrite_only() {
-        let temp = cut_short(true);
-        let left = files_in(temp.path());
-        assert_eq!(left, [PUBLISHED, ".dynamorph-unfinished/d/same", "d/new", "d/old", "d/same"]);
-        let error = Target::prepare(temp.path(), false).unwrap_err();
-        assert_eq!((error.kind(), error.message()), (Kind::Usage, "an earlier run was stopped while it replaced the output"));
-        assert!(error.to_string().contains("--overwrite finishes the replacement"), "{error}");
-        assert_eq!(files_in(temp.path()), left);
-        let staging = Target::prepare(temp.path(), true).unwrap();
-        assert_eq!(files_in(temp.path()), left);
-        let written = stage(&staging, "d/same", "3");
-        staging.publish(&[written]).unwrap();
-        assert_eq!(files_in(temp.path()), [PUBLISHED, "d/same"]);
-        Target::prepare(temp.path(), false).unwrap_err();
-    }
-
-    #[test]
-    fn a_publication_that_cannot_move_a_file_says_in_its_list_whether_it_was_replacing_output() {
-        for (overwriting, expected) in [(false, State::Filling), (true, State::Replacing)] {
-            let temp = tempfile::tempdir().unwrap();
-            if overwriting {
-                publish(temp.path(), false, &[("old", "1")]);
-            }
-            // The second time, the list that was left is carried on.
-            for _ in 0..2 {
-                let staging = Target::prepare(temp.path(), overwriting).unwrap();
-                let written = [stage(&staging, "a", "2"), stage(&staging, "b/c", "2")];
-                fs::write(temp.path().join("b"), "in the way of a folder").unwrap();
-                assert!(staging.publish(&written).unwrap_err().message().contains("cannot publish"));
-                fs::remove_file(temp.path().join("b")).unwrap();
-                let list = Published::read(temp.path()).unwrap().unwrap();
-                assert_eq!(list.state, expected);
-                assert_eq!(list.files.contains("old"), overwriting);
-                assert_eq!(temp.path().join("old").exists(), overwriting);
-                assert!(temp.path().join("a").exists());
-            }
-        }
-    }
-
-    #[test]
-    fn a_file_in_no_list_is_never_removed_after_a_publication_that_was_cut_short() {
-        for overwriting in [false, true] {
-            let temp = cut_short(overwriting);
-            fs::write(temp.path().join("d/mine"), "mine").unwrap();
-            let left = files_in(temp.path());
-            for overwrite in [false, true] {
-                assert_eq!(Target::prepare(temp.path(), overwrite).unwrap_err().kind(), Kind::Usage);
-                assert_eq!(files_in(temp.path()), left);
-            }
-            let staging = Staging::open(temp.path()).unwrap();
-            let written = stage(&staging, "d/new", "3");
-            staging.publish(&[written]).unwrap();
-            assert_eq!(files_in(temp.path()), [PUBLISHED, "d/mine", "d/new"]);
-        }
-    }
-
-    #[test]
-    fn publish_moves_nothing_when_a_file_is_missing_or_has_another_size() {
-        for (name, bytes, part) in [("b", 1, "is missing"), ("a", 2, "not the size")] {
-            let temp = tempfile::tempdir().unwrap();
-            let staging = Target::prepare(temp.path(), false).unwrap();
-            let good = stage(&staging, "good", "1");
-            stage(&staging, "a", "1");
-            let error = staging.publish(&[good, (name.into(), bytes)]).unwrap_err();
-            assert_eq!(error.kind(), Kind::Output);
-            assert!(error.message().contains(part), "{error}");
-            assert!(!temp.path().join("good").exists());
-        }
-    }
-
-    #[test]
-    fn publish_never_replaces_a_file_that_came_in_the_meantime() {
-        let temp = tempfile::tempdir().unwrap();
-        let staging = Target::prepare(temp.path(), false).unwrap();
-        let written = stage(&staging, "a", "ours");
-        fs::write(temp.path().join("a"), "theirs").unwrap();
-        let error = staging.publish(&[written]).unwrap_err();
-        assert!(error.message().contains("in the way"), "{error}");
-        assert_eq!(fs::read_to_string(temp.path().join("a")).unwrap(), "theirs");
-    }
-
-    #[test]
-    fn a_path_that_leaves_the_folder_is_refused() {
-        let temp = tempfile::tempdir().unwrap();
-        let staging = Staging::open(temp.path()).unwrap();
-        for path in ["../a", "a/../../b", "/etc/x", "", ".", ".dynamorph-unfinished/a"] {
-            assert!(staging.create(Path::new(path)).is_err(), "{path}");
-        }
-        fs::write(temp.path().join(PUBLISHED), r#"{"complete":false,"files":["../a"]}"#).unwrap();
-        assert!(Target::prepare(temp.path(), true).unwrap_err().message().contains("leads out"));
-    }
-
-    #[test]
-    fn a_staged_file_counts_its_bytes_and_a_unit_that_runs_again_replaces_it() {
-        let temp = tempfile::tempdir().unwrap();
-        let staging = Staging::open(temp.path()).unwrap();
-        stage(&staging, "a", "a longer text");
-        let (name, bytes) = stage(&staging, "a", "short");
-        assert_eq!(bytes, 5);
-        assert_eq!(fs::read_to_string(staging.path(&name).unwrap()).unwrap(), "short");
-    }
-
-    #[test]
-    fn files_staged_whole_are_made_durable_together_and_published() {
-        let temp = tempfile::tempdir().unwrap();
-        let staging = Target::prepare(temp.path(), false).unwrap();
-        let names = ["docs/a.json", "docs/b.json"].map(Path::new);
-        for name in names {
-            staging.put_whole(name, b"{}").unwrap();
-        }
-        staging.make_durable(names.into_iter()).unwrap();
-        staging.publish(&names.map(|name| (name.to_owned(), 2))).unwrap();
-        assert_eq!(files_in(temp.path()), [PUBLISHED, "docs/a.json", "docs/b.json"]);
-    }
-
-    #[test]
-    fn an_atomic_write_replaces_the_whole_file_and_leaves_no_temporary_one() {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("new/report.json");
-        write_atomically(&path, b"first, and longer").unwrap();
-        write_atomically(&path, b"second").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
-        assert_eq!(files_in(temp.path()), ["new/report.json"]);
     }
 }

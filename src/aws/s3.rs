@@ -214,6 +214,12 @@ impl Bucket {
         &self.name
     }
 
+    /// The account that must own the bucket, where one was named.
+    #[must_use]
+    pub fn expected_owner(&self) -> Option<&str> {
+        self.s3.shared.owner.as_deref()
+    }
+
     /// Says that objects here are encrypted with this KMS key, so that a denial can say which permission may be missing.
     #[must_use]
     pub fn encrypted_with(mut self, kms_key: &str) -> Self {

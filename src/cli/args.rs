@@ -58,7 +58,8 @@ pub(crate) struct Run {
     /// NAME=EXPORT. Repeat for more.
     #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
     pub(crate) from: Vec<String>,
-    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb. Repeat for several in one pass.
+    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb; parquet: and import: take s3://BUCKET/PREFIX too. Repeat for
+    /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
     /// The run's folder: reports and rejects. Default: .dynamorph/PIPELINE in the current folder.

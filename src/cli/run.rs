@@ -88,12 +88,12 @@ fn destination(text: &str, connections: &Connections) -> Result<Destination, Err
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
         None if text == "dynamodb" => Ok(Destination::DynamoDb(connections.options())),
-        Some((_, dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "sinks in S3 are not written yet")
-            .with("found", text)
-            .with("hint", "write to a folder and copy it: aws s3 cp --recursive FOLDER s3://…")),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
-        Some(("parquet", dir)) => Ok(Destination::Parquet(dir.into())),
-        Some(("import", dir)) => Ok(Destination::Import(dir.into())),
+        Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
+        Some(("import", dir)) => connections.output(dir).map(Destination::Import),
+        Some(("batch", dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "request files are not written to S3")
+            .with("found", text)
+            .with("hint", "write them to a folder: aws dynamodb batch-write-item reads them from there")),
         Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
         _ => Err(wrong(text)),
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dynamorph::aws::s3::S3;
 use dynamorph::aws::{self, Aws};
 use dynamorph::error::Error;
-use dynamorph::store::Location;
+use dynamorph::store::{Location, OutputFolder};
 
 use crate::cli::args::Service;
 
@@ -42,5 +42,10 @@ impl Connections {
     /// The place that `text` names: `s3://BUCKET/PREFIX` or a path of this machine.
     pub(crate) fn location(&self, text: &str) -> Result<Location, Error> {
         Ok(Location::in_s3(text, || self.s3())?.unwrap_or_else(|| Location::Local(Path::new(text).to_owned())))
+    }
+
+    /// The folder for output that `text` names, in the same way.
+    pub(crate) fn output(&self, text: &str) -> Result<OutputFolder, Error> {
+        Ok(OutputFolder::in_s3(text, || self.s3())?.unwrap_or_else(|| OutputFolder::Local(Path::new(text).to_owned())))
     }
 }

@@ -22,7 +22,7 @@ use crate::sink::import_files::ImportFiles;
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
 use crate::source::manifest::{self, Export};
-use crate::store::Location;
+use crate::store::{Location, OutputFolder};
 
 /// An export for one source of the plan.
 #[derive(Clone, Debug)]
@@ -38,9 +38,9 @@ pub struct Input {
 pub enum Destination {
     /// `parquet:DIR`
     #[cfg(feature = "parquet")]
-    Parquet(PathBuf),
+    Parquet(OutputFolder),
     /// `import:DIR`
-    Import(PathBuf),
+    Import(OutputFolder),
     /// `batch:DIR`
     Batch(PathBuf),
     /// `dynamodb`
@@ -136,15 +136,20 @@ fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Takes the folders of all sinks for this run alone, as long as the files it gives live. The folder itself is what is locked,
-/// so that nothing is left in it.
+/// Takes the folders of all sinks on this machine for this run alone, as long as the files it gives live. The folder itself is what
+/// is locked, so that nothing is left in it.
 pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
     let mut locks = Vec::new();
     for destination in &options.destinations {
         let dir = match destination {
             #[cfg(feature = "parquet")]
-            Destination::Parquet(dir) => dir,
-            Destination::Import(dir) | Destination::Batch(dir) => dir,
+            Destination::Parquet(OutputFolder::Local(dir)) => dir,
+            Destination::Import(OutputFolder::Local(dir)) | Destination::Batch(dir) => dir,
+            // There is no lock in S3.
+            #[cfg(all(feature = "s3", feature = "parquet"))]
+            Destination::Parquet(OutputFolder::S3(_)) => continue,
+            #[cfg(feature = "s3")]
+            Destination::Import(OutputFolder::S3(_)) => continue,
             #[cfg(feature = "dynamodb")]
             Destination::DynamoDb(_) => continue,
         };
@@ -169,15 +174,15 @@ pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
 
 /// Each sink needs a place of its own, and the work folder too: what one publishes or removes must be no other's.
 fn check_folders(options: &Options) -> Result<()> {
-    let mut folders: Vec<(String, PathBuf)> = Vec::new();
+    let mut folders: Vec<(String, Place)> = Vec::new();
     #[cfg(feature = "dynamodb")]
     let mut live = false;
     for destination in &options.destinations {
-        let (kind, dir) = match destination {
+        let (kind, folder) = match destination {
             #[cfg(feature = "parquet")]
-            Destination::Parquet(dir) => ("parquet", dir),
-            Destination::Import(dir) => ("import", dir),
-            Destination::Batch(dir) => ("batch", dir),
+            Destination::Parquet(folder) => ("parquet", folder.clone()),
+            Destination::Import(folder) => ("import", folder.clone()),
+            Destination::Batch(dir) => ("batch", dir.clone().into()),
             #[cfg(feature = "dynamodb")]
             Destination::DynamoDb(_) if live => {
                 return Err(Error::new(Kind::Usage, "the sink dynamodb is named twice").with("hint", "name it once"));
@@ -188,26 +193,56 @@ fn check_folders(options: &Options) -> Result<()> {
                 continue;
             }
         };
-        let (name, folder) = (format!("{kind}:{}", dir.display()), resolved(dir));
-        if let Some((other, _)) = folders.iter().find(|(_, other)| folder.starts_with(other) || other.starts_with(&folder)) {
+        let (name, folder) = (format!("{kind}:{folder}"), Place::of(&folder));
+        if let Some((other, _)) = folders.iter().find(|(_, other)| folder.lies_in(other) || other.lies_in(&folder)) {
             return Err(Error::new(Kind::Usage, "two sinks have the same folder, or one lies in the other's")
                 .with("found", format_args!("{other} and {name}"))
                 .with("hint", "give each sink a folder of its own"));
         }
         folders.push((name, folder));
     }
-    let work = resolved(&options.work);
-    if let Some((sink, _)) = folders.iter().find(|(_, folder)| work.starts_with(folder)) {
+    let work = Place::Local(resolved(&options.work));
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| work.lies_in(folder)) {
         return Err(Error::new(Kind::Usage, "the work folder lies in the folder of a sink")
             .with("found", format_args!("--work {} and {sink}", options.work.display()))
             .with("hint", "name another folder with --work"));
     }
-    if let Some((sink, _)) = folders.iter().find(|(_, folder)| OF_A_RUN.iter().any(|own| folder.starts_with(work.join(own)))) {
+    let own = OF_A_RUN.map(|own| Place::Local(resolved(&options.work).join(own)));
+    if let Some((sink, _)) = folders.iter().find(|(_, folder)| own.iter().any(|own| folder.lies_in(own))) {
         return Err(Error::new(Kind::Usage, "a sink's folder is one that each run empties in its work folder")
             .with("found", format_args!("{sink} and --work {}", options.work.display()))
             .with("hint", "name another folder for the sink"));
     }
     Ok(())
+}
+
+/// A folder under the one name that it has.
+enum Place {
+    Local(PathBuf),
+    /// A bucket, and a prefix with a `/` at its end where there is one.
+    #[cfg(feature = "s3")]
+    S3(String, String),
+}
+
+impl Place {
+    fn of(folder: &OutputFolder) -> Self {
+        match folder {
+            OutputFolder::Local(dir) => Self::Local(resolved(dir)),
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(folder) => Self::S3(folder.bucket().name().to_owned(), folder.prefix().to_owned()),
+        }
+    }
+
+    /// Whether it is the other folder or lies inside it.
+    fn lies_in(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Local(this), Self::Local(other)) => this.starts_with(other),
+            #[cfg(feature = "s3")]
+            (Self::S3(bucket, this), Self::S3(of, other)) => bucket == of && this.starts_with(other),
+            #[cfg(feature = "s3")]
+            _ => false,
+        }
+    }
 }
 
 /// What a run empties must not be what it reads: rejects that are run again are the only copy of their reasons.
@@ -305,14 +340,14 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
         .map(|destination| {
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
-                Destination::Parquet(dir) => {
+                Destination::Parquet(folder) => {
                     let pool = Arc::clone(pool);
                     let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
-                    Box::new(ParquetSink::new(dir.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn))
                 }
-                Destination::Import(dir) => {
+                Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
+                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

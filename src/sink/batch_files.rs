@@ -16,7 +16,7 @@ use crate::model::{TableId, Targets};
 use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL, TablePuts};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
-use crate::store::Staging;
+use crate::store::LocalStaging;
 
 /// What the encoder gives the writer: the puts of a chunk, by table.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ struct TablePayload {
 /// The sink `batch:DIR`.
 #[derive(Debug)]
 pub struct BatchFiles {
+    dir: PathBuf,
     folders: Arc<TableFolders>,
     /// The most bytes of a request.
     limit: usize,
@@ -46,13 +47,13 @@ impl BatchFiles {
     /// one in the requests; a table that is not in it keeps its name. Folders have the pipeline's names.
     #[must_use]
     pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
-        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)), limit: BYTES }
+        Self { folders: Arc::new(TableFolders::new(dir.clone().into(), overwrite, targets, names)), dir, limit: BYTES }
     }
 }
 
 impl Sink for BatchFiles {
     fn name(&self) -> String {
-        format!("batch:{}", self.folders.dir().display())
+        format!("batch:{}", self.dir.display())
     }
 
     fn prepare(&self) -> Result<()> {
@@ -65,7 +66,7 @@ impl Sink for BatchFiles {
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let open = (0..).zip(&self.folders.targets().tables).map(|(at, _)| File::new(self.folders.service_name(TableId(at)))).collect();
-        let staging = self.folders.staging()?;
+        let staging = LocalStaging::open(&self.dir)?;
         let folders = Arc::clone(&self.folders);
         Ok(Box::new(Files { folders, staging, unit, limit: self.limit, open, account: Account::default(), refused: BTreeMap::new() }))
     }
@@ -94,7 +95,7 @@ impl Encoder for Requests {
 /// The half on the lane: for each table the file that is being filled, at most 16 MiB in memory.
 struct Files {
     folders: Arc<TableFolders>,
-    staging: Staging,
+    staging: LocalStaging,
     unit: u32,
     limit: usize,
     /// By [`TableId`].

@@ -21,7 +21,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Format, KeySchema, Table, TableId, Targets};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written, WrittenFile};
-use crate::store::{StagedFile, Staging};
+use crate::store::{OutputFolder, StagedFile, Staging};
 
 /// Where an object ends and the next begins. Objects are cut between payloads, so one that holds a single larger payload
 /// is larger.
@@ -83,11 +83,17 @@ pub struct ImportFiles {
 }
 
 impl ImportFiles {
-    /// A sink that writes below `dir` in `format`. `names` maps a table's name in the pipeline to its name in the service, for
+    /// A sink that writes below `folder` in `format`. `names` maps a table's name in the pipeline to its name in the service, for
     /// `table.json`; a table that is not in it keeps its name. Folders have the pipeline's names.
     #[must_use]
-    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>, format: Format) -> Self {
-        Self { folders: Arc::new(TableFolders::new(dir, overwrite, targets, names)), format, roll_at: RollAt::default() }
+    pub fn new(
+        folder: impl Into<OutputFolder>,
+        overwrite: bool,
+        targets: Arc<Targets>,
+        names: BTreeMap<String, String>,
+        format: Format,
+    ) -> Self {
+        Self { folders: Arc::new(TableFolders::new(folder.into(), overwrite, targets, names)), format, roll_at: RollAt::default() }
     }
 
     /// Sets where objects end.
@@ -100,7 +106,7 @@ impl ImportFiles {
 
 impl Sink for ImportFiles {
     fn name(&self) -> String {
-        format!("import:{}", self.folders.dir().display())
+        format!("import:{}", self.folders.within())
     }
 
     fn prepare(&self) -> Result<()> {
@@ -132,8 +138,9 @@ impl Sink for ImportFiles {
         for (at, table) in (0..).zip(&self.folders.targets().tables) {
             let id = TableId(at);
             let path = self.folders.folder(id).join("table.json");
+            let data = BucketSource::new(self.folders.within(), &table.name);
             let mut file = staging.create(&path)?;
-            file.put(table_json(table, self.folders.service_name(id), self.format).as_bytes())?;
+            file.put(table_json(table, self.folders.service_name(id), self.format, data).as_bytes())?;
             let bytes = file.finish()?;
             files.push(WrittenFile { path, items: 0, bytes });
         }
@@ -303,10 +310,28 @@ struct ImportRequest<'t> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
 struct BucketSource {
-    s3_bucket: &'static str,
-    s3_key_prefix: String,
+    #[serde(rename = "S3Bucket")]
+    bucket: String,
+    #[serde(rename = "S3BucketOwner", skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(rename = "S3KeyPrefix")]
+    prefix: String,
+}
+
+impl BucketSource {
+    /// The data of a table. Where the files will lie in S3 is not known of a folder on this machine.
+    fn new(within: &OutputFolder, table: &str) -> Self {
+        match within {
+            OutputFolder::Local(_) => Self { bucket: "REPLACE-WITH-YOUR-BUCKET".to_owned(), owner: None, prefix: format!("{table}/data/") },
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(folder) => Self {
+                bucket: folder.bucket().name().to_owned(),
+                owner: folder.bucket().expected_owner().map(str::to_owned),
+                prefix: format!("{}{table}/data/", folder.prefix()),
+            },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -353,7 +378,7 @@ fn key_schema(key: &KeySchema) -> Vec<KeyElement<'_>> {
 }
 
 /// The text of `table.json`. The service refuses a definition that no key uses and one that is there twice.
-fn table_json(table: &Table, service_name: &str, format: Format) -> String {
+fn table_json(table: &Table, service_name: &str, format: Format, s3_bucket_source: BucketSource) -> String {
     let mut attribute_definitions: Vec<AttributeDefinition<'_>> = Vec::new();
     for attribute in table.key.attributes().chain(table.indexes.iter().flat_map(|index| index.key.attributes())) {
         if attribute_definitions.iter().all(|known| known.attribute_name != attribute.name) {
@@ -362,7 +387,7 @@ fn table_json(table: &Table, service_name: &str, format: Format) -> String {
         }
     }
     let request = ImportRequest {
-        s3_bucket_source: BucketSource { s3_bucket: "REPLACE-WITH-YOUR-BUCKET", s3_key_prefix: format!("{}/data/", table.name) },
+        s3_bucket_source,
         input_format: match format {
             Format::Json => "DYNAMODB_JSON",
             Format::Ion => "ION",

@@ -3,30 +3,31 @@
 //! Knows nothing of what the files hold.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::{Written, WrittenFile};
-use crate::store::{Staging, Target};
+use crate::store::{OutputFolder, Staging};
 
 /// The folder, the tables, and the names that the tables have in the service.
 #[derive(Debug)]
 pub(super) struct TableFolders {
-    dir: PathBuf,
+    within: OutputFolder,
     overwrite: bool,
     targets: Arc<Targets>,
     names: BTreeMap<String, String>,
 }
 
 impl TableFolders {
-    pub(super) fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
-        Self { dir, overwrite, targets, names }
+    pub(super) fn new(within: OutputFolder, overwrite: bool, targets: Arc<Targets>, names: BTreeMap<String, String>) -> Self {
+        Self { within, overwrite, targets, names }
     }
 
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
+    /// The sink's folder, which the tables' folders lie in.
+    pub(super) fn within(&self) -> &OutputFolder {
+        &self.within
     }
 
     pub(super) fn targets(&self) -> &Targets {
@@ -51,12 +52,12 @@ impl TableFolders {
                 return Err(Error::new(Kind::Usage, "the table's name cannot name a folder").with("table", &table.name));
             }
         }
-        Target::prepare(&self.dir, self.overwrite).map(drop)
+        self.within.prepare(self.overwrite).map(drop)
     }
 
     /// Where files lie until they are published. Each unit opens its own, perhaps in a process of its own.
     pub(super) fn staging(&self) -> Result<Staging> {
-        Staging::open(&self.dir)
+        self.within.staging()
     }
 
     /// Gives the files their names.

@@ -94,11 +94,7 @@ impl Location {
     /// Kind `Usage` when the bucket is missing, and what `connect` says.
     #[cfg(feature = "s3")]
     pub fn in_s3(url: &str, connect: impl FnOnce() -> Result<std::sync::Arc<S3>>) -> Result<Option<Self>> {
-        let Some(rest) = url.strip_prefix("s3://") else { return Ok(None) };
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.is_empty() {
-            return Err(Error::new(Kind::Usage, "the bucket is missing").with("found", url).with("expected", "s3://BUCKET/PREFIX"));
-        }
+        let Some((bucket, key)) = bucket_and_key(url)? else { return Ok(None) };
         Ok(Some(Location::S3(Key { bucket: connect()?.bucket(bucket), key: key.trim_end_matches('/').to_owned() })))
     }
 
@@ -291,6 +287,17 @@ impl Location {
             Location::S3(_) => Ok(()),
         }
     }
+}
+
+/// What `s3://BUCKET/KEY` names; `None` for any other text.
+#[cfg(feature = "s3")]
+pub(super) fn bucket_and_key(url: &str) -> Result<Option<(&str, &str)>> {
+    let Some(rest) = url.strip_prefix("s3://") else { return Ok(None) };
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        return Err(Error::new(Kind::Usage, "the bucket is missing").with("found", url).with("expected", "s3://BUCKET/PREFIX"));
+    }
+    Ok(Some((bucket, key)))
 }
 
 /// Looks at many places, as [`Location::look`] does at one.

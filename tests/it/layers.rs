@@ -34,7 +34,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("async ", &["aws.rs", "aws/", "sink/batch_write"]),
     (".await", &["aws.rs", "aws/", "sink/batch_write"]),
     ("block_on", &["aws.rs", "aws/", "sink/batch_write"]),
-    ("rustix", &["store.rs"]),
+    ("rustix", &["store/"]),
     ("clap", &["cli/"]),
     ("indicatif", &["cli/"]),
     ("println!", &["cli/"]),

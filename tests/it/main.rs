@@ -18,6 +18,7 @@ mod python;
 mod rejects;
 mod s3;
 mod s3_exports;
+mod s3_sinks;
 mod samples;
 mod seeds;
 mod shapes;

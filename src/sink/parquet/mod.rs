@@ -34,7 +34,6 @@ mod layout;
 mod sparse;
 mod write;
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use self::layout::Layout;
@@ -42,14 +41,14 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Targets};
 use crate::shape::Shape;
 use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
-use crate::store::{Staging, Target};
+use crate::store::OutputFolder;
 
 pub use self::encode::Payload;
 pub use self::write::Limits;
 
 /// Parquet files below a folder, a subfolder an entity.
 pub struct ParquetSink {
-    dir: PathBuf,
+    folder: OutputFolder,
     overwrite: bool,
     limits: Limits,
     spawn: Spawn,
@@ -64,9 +63,10 @@ struct Layouts {
 }
 
 impl ParquetSink {
-    /// A sink that writes below `dir`. `spawn` runs the compression of row groups in the pool.
-    pub fn new(dir: PathBuf, overwrite: bool, targets: Arc<Targets>, spawn: Spawn) -> Self {
-        Self { dir, overwrite, limits: Limits::default(), spawn, layouts: Arc::new(Layouts { targets, chosen: OnceLock::new() }) }
+    /// A sink that writes below `folder`. `spawn` runs the compression of row groups in the pool.
+    pub fn new(folder: impl Into<OutputFolder>, overwrite: bool, targets: Arc<Targets>, spawn: Spawn) -> Self {
+        let folder = folder.into();
+        Self { folder, overwrite, limits: Limits::default(), spawn, layouts: Arc::new(Layouts { targets, chosen: OnceLock::new() }) }
     }
 
     /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
@@ -107,11 +107,11 @@ impl Layouts {
 
 impl Sink for ParquetSink {
     fn name(&self) -> String {
-        format!("parquet:{}", self.dir.display())
+        format!("parquet:{}", self.folder)
     }
 
     fn prepare(&self) -> Result<()> {
-        Target::prepare(&self.dir, self.overwrite).map(drop)
+        self.folder.prepare(self.overwrite).map(drop)
     }
 
     fn takes_unplaced(&self) -> bool {
@@ -131,12 +131,12 @@ impl Sink for ParquetSink {
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::ParquetWriter::new(Staging::open(&self.dir)?, unit, self.layouts.clone(), self.limits, self.spawn.clone())))
+        Ok(Box::new(write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone())))
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {
         let files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
-        Staging::open(&self.dir)?.publish(&files)
+        self.folder.staging()?.publish(&files)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -340,7 +340,7 @@ fn rows_that_share_few_of_many_columns_wait_in_little_memory() {
     let arena = Arena::new();
     let rows: Vec<_> = (0..4000).map(|n| item(&arena, arena.alloc([(names[n % 2000].as_str(), N("1"))]))).collect();
     let chunks = vec![vec![(0, rows)]];
-    let sink = ParquetSink::new("unused".into(), false, targets(&[("Doc", &[])]), at_once());
+    let sink = ParquetSink::new(PathBuf::from("unused"), false, targets(&[("Doc", &[])]), at_once());
     sink.set_shapes(&shapes_of(1, &chunks)).unwrap();
     let AnyPayload::Parquet(payload) = sink.encoder().encode(&outgoing(&chunks[0])).unwrap() else { panic!("a payload of another sink") };
     assert_eq!(payload.batches.iter().map(|batch| batch.rows).sum::<usize>(), 4000);
@@ -474,7 +474,7 @@ fn what_waits_in_memory_stays_below_the_limit_and_few_row_groups_are_in_flight()
     let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
     sink.prepare().unwrap();
     sink.set_shapes(&shapes_of(3, &chunks)).unwrap();
-    let staging = Staging::open(dir.path()).unwrap();
+    let staging = OutputFolder::Local(dir.path().to_owned()).staging().unwrap();
     let mut writer = Box::new(write::ParquetWriter::new(staging, 1, sink.layouts.clone(), limits, spawn));
     for chunk in &chunks {
         let payload = sink.encoder().encode(&outgoing(chunk)).unwrap();

@@ -3,6 +3,7 @@
 //! Where a row group or a file ends is decided by the batches in their order, never by how quick a job was.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -327,8 +328,19 @@ fn encode(columns: Vec<Column>) -> Encoded {
     Ok(chunks)
 }
 
+/// The error of the file where it is the file that failed, else one about the data.
 fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
-    Error::new(Kind::Output, "cannot write the Parquet file").with("dataset", &layout.dataset).caused_by(cause)
+    let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        Error::new(Kind::Output, "cannot write the Parquet file").with("dataset", &layout.dataset).caused_by(cause)
+    };
+    match cause {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>().map(|cause| cause.downcast::<Error>()) {
+            Ok(Ok(error)) => error,
+            Ok(Err(cause)) => cannot(cause.into()),
+            Err(cause) => cannot(cause),
+        },
+        cause => cannot(cause.into()),
+    }
 }
 
 /// The entity's name as the name of a folder: what file systems or stores may take amiss is percent-encoded.

@@ -40,6 +40,10 @@ pub(crate) enum Fault {
     Corrupt(usize),
     /// The server gets an object of these bytes under the same key first.
     Replace(&'static str),
+    /// The same at another path.
+    ReplaceAt(String, &'static str),
+    /// Nothing comes back, as long as the other side waits.
+    Hang,
     /// The server sees no condition.
     Heedless,
     /// The server sees no range.
@@ -235,10 +239,13 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Response<
             };
             forward(&head, body, &seen, corrupt).await
         }
+        Fault::Hang => std::future::pending().await,
         Fault::Replace(text) => {
-            let request = Request::builder().method(Method::PUT).uri(format!("http://{}{}", seen.server, asked.path));
-            let put = seen.client.request(request.body(Full::from(text)).expect("a request")).await;
-            assert!(put.expect("an answer").status().is_success());
+            put(&seen, &asked.path, text).await;
+            forward(&head, body, &seen, |body| (body, Ending::Whole)).await
+        }
+        Fault::ReplaceAt(path, text) => {
+            put(&seen, &path, text).await;
             forward(&head, body, &seen, |body| (body, Ending::Whole)).await
         }
         fault @ (Fault::None | Fault::Heedless | Fault::Rangeless) => {
@@ -250,6 +257,12 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Response<
             forward(&head, body, &seen, |body| (body, Ending::Whole)).await
         }
     }
+}
+
+async fn put(seen: &Seen, path: &str, text: &'static str) {
+    let request = Request::builder().method(Method::PUT).uri(format!("http://{}{path}", seen.server));
+    let put = seen.client.request(request.body(Full::from(text)).expect("a request")).await;
+    assert!(put.expect("an answer").status().is_success());
 }
 
 /// Asks the server, and changes the body of its answer.

@@ -1,0 +1,185 @@
+//! Output below a prefix in a bucket: staged files are uploads that were finished and not completed, so that nobody sees them.
+//!
+//! The receipt of each lies as a small object below the prefix, under [`UNFINISHED`]: whoever publishes may be another process than
+//! the one that wrote. There is no lock in S3. Two runs that write below one prefix at a time abort each other's uploads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::aws::s3::{Bucket, Receipt, Upload};
+use crate::error::{Error, Kind, Result};
+use crate::store::published::{Published, State, in_the_way, named, published_name, wrong_size};
+use crate::store::{PUBLISHED, UNFINISHED};
+
+/// A prefix in a bucket, taken as a folder.
+#[derive(Clone, Debug)]
+pub struct S3Folder {
+    bucket: Bucket,
+    /// Empty, or with a `/` at its end.
+    prefix: String,
+}
+
+impl S3Folder {
+    /// What lies below `prefix`, with or without a `/` at its end; all of the bucket where it is empty.
+    #[must_use]
+    pub fn new(bucket: Bucket, prefix: &str) -> Self {
+        let prefix = prefix.trim_end_matches('/');
+        Self { bucket, prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") } }
+    }
+
+    /// The bucket.
+    #[must_use]
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// The prefix: empty, or with a `/` at its end.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// An object in words for a message.
+    fn place(&self, name: &str) -> String {
+        format!("s3://{}/{}", self.bucket.name(), self.key(name))
+    }
+
+    fn receipt_key(&self, name: &str) -> String {
+        format!("{}{UNFINISHED}/{name}", self.prefix)
+    }
+
+    /// The names of the objects below the prefix, but for unfinished ones.
+    fn present(&self) -> Result<Vec<String>> {
+        let listing = self.bucket.list(&self.prefix, None)?;
+        let name = |key: &str| key.strip_prefix(&self.prefix).unwrap_or(key).to_owned();
+        // An empty object whose name ends so is what the console makes of a folder.
+        let files = listing.objects.iter().filter(|object| !(object.key.ends_with('/') && object.facts.bytes == 0));
+        Ok(files.map(|object| name(&object.key)).filter(|name| !Path::new(name).starts_with(UNFINISHED)).collect())
+    }
+
+    fn list(&self) -> Result<Option<Published>> {
+        let list = self.bucket.get_whole(&self.key(PUBLISHED))?;
+        list.map(|bytes| Published::parse(&bytes, &self.place(PUBLISHED))).transpose()
+    }
+
+    fn write_list(&self, list: Published) -> Result<()> {
+        self.bucket.put_whole(&self.key(PUBLISHED), list.into_json())
+    }
+
+    /// Removes what is staged: the uploads that nobody will complete, and their receipts.
+    fn clear(&self) -> Result<()> {
+        self.bucket.abort_all(&self.bucket.list_uploads(&self.prefix)?)?;
+        let receipts = self.bucket.list(&self.receipt_key(""), None)?;
+        self.bucket.delete(&receipts.objects.into_iter().map(|object| object.key).collect::<Vec<_>>())
+    }
+}
+
+impl fmt::Display for S3Folder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.place("").trim_end_matches('/'))
+    }
+}
+
+/// Output that is not visible yet.
+#[derive(Debug)]
+pub struct S3Staging {
+    folder: S3Folder,
+}
+
+impl S3Staging {
+    /// Makes the final folder ready; see [`OutputFolder::prepare`](crate::store::OutputFolder::prepare).
+    pub(super) fn prepare(folder: &S3Folder, overwrite: bool) -> Result<Self> {
+        let published = folder.list()?.unwrap_or_default();
+        published.check_not_replacing(folder, overwrite)?;
+        published.check_present(&folder.present()?, folder, overwrite)?;
+        if published.state == State::Complete {
+            // Nothing of anybody else is below the prefix, so these uploads are of a run that was killed.
+            folder.clear()?;
+        }
+        Ok(Self::open(folder))
+    }
+
+    pub(super) fn open(folder: &S3Folder) -> Self {
+        Self { folder: folder.clone() }
+    }
+
+    pub(super) fn create(&self, relative: &Path) -> Result<S3File> {
+        let name = published_name(relative)?;
+        let upload = self.folder.bucket.upload(&self.folder.key(&name))?;
+        Ok(S3File { upload, bucket: self.folder.bucket.clone(), receipt_key: self.folder.receipt_key(&name) })
+    }
+
+    pub(super) fn publish(self, files: &[(PathBuf, u64)]) -> Result<()> {
+        let folder = &self.folder;
+        let names = named(files)?;
+        let receipts = self.receipts(&names)?;
+        let earlier = folder.list()?;
+        let is_ours = |name: &String| earlier.as_ref().is_some_and(|list| list.files.contains(name));
+        if let Some(foreign) = folder.present()?.iter().find(|name| names.contains_key(*name) && !is_ours(name)) {
+            return Err(in_the_way(&folder.place(foreign)));
+        }
+        folder.write_list(Published::under_way(earlier.as_ref(), &names))?;
+        folder.bucket.complete_all(&receipts)?;
+        let earlier = earlier.unwrap_or_default();
+        folder.bucket.delete(&earlier.without(&names).map(|name| folder.key(name)).collect::<Vec<_>>())?;
+        folder.write_list(Published::complete(&names))?;
+        folder.clear()
+    }
+
+    /// The receipts of the staged files, each of the size that its writer reported.
+    fn receipts(&self, names: &BTreeMap<String, u64>) -> Result<Vec<Receipt>> {
+        let keys: Vec<_> = names.keys().map(|name| self.folder.receipt_key(name)).collect();
+        let found = self.folder.bucket.get_all(&keys)?;
+        let receipt = |((name, bytes), receipt): ((&String, &u64), Option<Vec<u8>>)| {
+            let place = self.folder.place(name);
+            let missing = || Error::new(Kind::Output, "an output file that was written is missing").with("file", &place);
+            let receipt: Receipt = serde_json::from_slice(&receipt.ok_or_else(missing)?)
+                .map_err(|cause| missing().with("found", "a receipt that cannot be read").caused_by(cause))?;
+            if receipt.key != self.folder.key(name) {
+                return Err(missing().with("found", format_args!("a receipt of {}", receipt.key)));
+            }
+            if receipt.bytes != *bytes {
+                return Err(wrong_size(&place, *bytes, receipt.bytes));
+            }
+            Ok(receipt)
+        };
+        names.iter().zip(found).map(receipt).collect()
+    }
+}
+
+/// A file on its way. Dropped before its end it is forgotten.
+#[derive(Debug)]
+pub struct S3File {
+    upload: Upload,
+    bucket: Bucket,
+    receipt_key: String,
+}
+
+impl S3File {
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.upload.put(bytes)
+    }
+
+    pub(super) fn finish(self) -> Result<u64> {
+        let receipt = self.upload.finish()?;
+        let json = serde_json::to_vec(&receipt).expect("texts and numbers can be written as JSON");
+        self.bucket.put_whole(&self.receipt_key, json)?;
+        Ok(receipt.bytes)
+    }
+}
+
+impl Write for S3File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.upload.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.upload.flush()
+    }
+}
