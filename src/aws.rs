@@ -13,12 +13,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_config::profile::ProfileFileCredentialsProvider;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-use aws_credential_types::provider::ProvideCredentials as _;
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_types::sdk_config::SharedHttpClient;
 use aws_types::service_config::ServiceConfigKey;
@@ -94,6 +96,8 @@ const THREADS: usize = 2;
 pub struct Aws {
     runtime: Runtime,
     config: SdkConfig,
+    /// The profile that was named.
+    profile: Option<String>,
     #[cfg(feature = "s3")]
     options: Options,
 }
@@ -130,7 +134,16 @@ impl Aws {
         if let Some(StaticCredentials { access_key_id, secret_access_key }) = &options.credentials {
             loader = loader.credentials_provider(Credentials::new(access_key_id, secret_access_key, None, None, "given"));
         }
-        let config = runtime.block_on(loader.load());
+        let mut config = runtime.block_on(loader.load());
+        if let (Some(profile), None) = (&options.profile, &options.credentials) {
+            // Who names a profile means it, also where the environment holds keys; so does the AWS CLI.
+            let mut surroundings = ProviderConfig::without_region().with_region(config.region().cloned());
+            if let Some(client) = config.http_client() {
+                surroundings = surroundings.with_http_client(client);
+            }
+            let provider = ProfileFileCredentialsProvider::builder().configure(&surroundings).profile_name(profile).build();
+            config = config.into_builder().credentials_provider(SharedCredentialsProvider::new(provider)).build();
+        }
         if config.region().is_none() {
             return Err(Error::new(Kind::Usage, "no AWS region is known")
                 .with("hint", "name one with --region, AWS_REGION, or `region` in the profile"));
@@ -138,6 +151,7 @@ impl Aws {
         Ok(Arc::new(Self {
             runtime,
             config,
+            profile: options.profile.clone(),
             #[cfg(feature = "s3")]
             options: options.clone(),
         }))
@@ -148,9 +162,12 @@ impl Aws {
     /// # Errors
     /// Kind `Service`, with what the chain found.
     pub fn check_credentials(&self) -> Result<()> {
-        let missing = || {
-            Error::new(Kind::Service, "no AWS credentials")
-                .with("hint", "set a profile with --profile or AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        let missing = || match &self.profile {
+            None => Error::new(Kind::Service, "no AWS credentials")
+                .with("hint", "set a profile with --profile or AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+            Some(profile) => Error::new(Kind::Service, "the AWS profile gives no credentials")
+                .with("profile", profile)
+                .with("hint", "look for it in ~/.aws/config and ~/.aws/credentials, and for its login if it has one"),
         };
         let provider = self.config.credentials_provider().ok_or_else(missing)?;
         match self.runtime.block_on(provider.provide_credentials()) {

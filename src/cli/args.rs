@@ -130,10 +130,10 @@ pub(crate) struct Inspect {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Service {
     /// The address of the services, for a local or compatible server.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) endpoint_url: Option<String>,
     /// The address of S3, where it is another one.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) s3_endpoint_url: Option<String>,
     /// Put bucket names into the path of addresses. Always so with an address of your own.
     #[arg(long)]
@@ -144,9 +144,18 @@ pub(crate) struct Service {
     /// The AWS region. Default: as the AWS CLI finds it.
     #[arg(long)]
     pub(crate) region: Option<String>,
-    /// The AWS profile. Default: as the AWS CLI finds it.
+    /// The AWS profile; it wins over keys in the environment. Default: as the AWS CLI finds it.
     #[arg(long)]
     pub(crate) profile: Option<String>,
+}
+
+/// An address of a service, which without its scheme would be tried in vain.
+fn address(text: &str) -> Result<String, String> {
+    if text.starts_with("http://") || text.starts_with("https://") {
+        Ok(text.to_owned())
+    } else {
+        Err("expected http://… or https://…".to_owned())
+    }
 }
 
 /// How exports are found and checked.

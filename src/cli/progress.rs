@@ -93,6 +93,7 @@ impl Observer for Progress {
             }
             Event::Read { items, .. } => self.advance(items),
             Event::Finished(_) => self.finish(),
+            Event::Reading(what) => say(&format!("reading {what}")),
             Event::Warning(text) => match &self.bar {
                 Some(bar) => bar.suspend(|| say(&format!("warning: {text}"))),
                 None => say(&format!("warning: {text}")),

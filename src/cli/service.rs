@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dynamorph::aws::s3::S3;
 use dynamorph::aws::{self, Aws};
-use dynamorph::error::Error;
+use dynamorph::error::{Error, Kind};
 use dynamorph::store::{Location, OutputFolder};
 
 use crate::cli::args::Service;
@@ -41,6 +41,11 @@ impl Connections {
 
     /// The place that `text` names: `s3://BUCKET/PREFIX` or a path of this machine.
     pub(crate) fn location(&self, text: &str) -> Result<Location, Error> {
+        if text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("s3:")) && !text.starts_with("s3://") && !Path::new(text).exists() {
+            return Err(Error::new(Kind::Usage, "no such file or folder, and no address in S3 either")
+                .with("found", text)
+                .with("expected", "s3://BUCKET/PREFIX"));
+        }
         Ok(Location::in_s3(text, || self.s3())?.unwrap_or_else(|| Location::Local(Path::new(text).to_owned())))
     }
 

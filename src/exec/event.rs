@@ -20,6 +20,8 @@ pub enum Event {
     },
     /// The walk is over.
     Finished(Pass),
+    /// An export was found and is about to be read: what it is, in words.
+    Reading(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }

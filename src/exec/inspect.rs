@@ -13,7 +13,7 @@ use crate::exec::summary::ExportSummary;
 use crate::model::FileId;
 use crate::proof::inspect::{Inspector, Options, Report};
 use crate::source::Chunk;
-use crate::source::manifest;
+use crate::source::manifest::{self, Export};
 use crate::store::Location;
 
 /// What [`inspect`] found.
@@ -48,6 +48,9 @@ pub fn inspect(
     observer: &mut dyn Observer,
 ) -> Result<Inspection> {
     let exports = manifest::open_all(locations, reading)?;
+    for what in exports.iter().filter_map(Export::in_words) {
+        observer.event(Event::Reading(what));
+    }
     for warning in exports.iter().flat_map(|export| export.warnings(reading.verify)) {
         observer.event(Event::Warning(warning));
     }

@@ -85,6 +85,9 @@ impl Job {
         let started = Instant::now();
         self.work.empty()?;
         for (_, export) in &self.exports {
+            if let Some(what) = export.in_words() {
+                observer.event(Event::Reading(what));
+            }
             export.warnings(self.options.reading.verify).for_each(|warning| observer.event(Event::Warning(warning)));
         }
         for (id, source) in (0..).map(SourceId).zip(&self.plan.sources) {

@@ -164,14 +164,7 @@ impl Output {
         let mut changes = Changes::default();
         batch.each(|row| {
             if let Some(table) = table {
-                self.place(table, &cleared, source, row, &mut changes).map_err(|mut reason| {
-                    if keys_only(row) && reason.rule == "key-part-missing" {
-                        reason
-                            .message
-                            .push_str("; of a deleted item this export has the key only, one with NEW_AND_OLD_IMAGES has the rest too");
-                    }
-                    reason
-                })?;
+                self.place(table, &cleared, source, row, &mut changes)?;
             }
             self.stamp(table, source, row, &mut changes);
             row.size = limits::check_item(&row.item, table)?;

@@ -56,6 +56,8 @@ pub struct Export {
     pub files: Vec<DataFile>,
     /// Items, or change records, in all files by the summary, or by the list where the summary does not say it; `None` where neither does.
     pub items: Option<u64>,
+    /// Where its manifest lies; `None` for files that were named one by one.
+    pub folder: Option<Location>,
     /// What the summary says; `None` for files that were named one by one.
     pub summary: Option<Summary>,
     /// Whether there is an md5 for everything: for the summary and the list, which then were compared, and for each data file,
@@ -70,6 +72,12 @@ impl Export {
     #[must_use]
     pub fn compressed_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.facts.bytes).sum()
+    }
+
+    /// What it is, where it has a manifest: `FOLDER: full export of table docs at 2026-01-14T10:18:50.622Z`.
+    #[must_use]
+    pub fn in_words(&self) -> Option<String> {
+        Some(format!("{}: {}", self.folder.as_ref()?, self.summary.as_ref()?.in_words()))
     }
 
     /// What the user should know of it before it is read.
@@ -159,6 +167,21 @@ pub struct Summary {
     pub billed_size_bytes: Option<u64>,
     /// The key that the files were encrypted with, where it is one of KMS: whoever reads them needs `kms:Decrypt` on it.
     pub kms_key: Option<String>,
+}
+
+impl Summary {
+    /// What the export is: `full export of table docs at 2026-01-14T10:18:50.622Z`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let table = self.table_arn.as_deref().map_or("without ARN", |arn| arn.rsplit('/').next().unwrap_or(arn));
+        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "an unknown time".to_owned());
+        match &self.content {
+            Content::Items { export_time } => format!("full export of table {table} at {}", time(export_time)),
+            Content::Changes(Window { from, to, .. }) => {
+                format!("incremental export of table {table} from {} until before {}", time(from), time(to))
+            }
+        }
+    }
 }
 
 /// What an export holds.

@@ -10,6 +10,7 @@ use std::path::Path;
 use dynamorph::Plan;
 use dynamorph::codec::{self, Record, ddb_json, ion};
 use dynamorph::expr::{Condition, Template};
+use dynamorph::limits;
 use dynamorph::model::{Arena, FileId, Format, Item, Part, Value};
 use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest::{self, Verify};
@@ -60,13 +61,16 @@ pub(crate) fn ion_lines(data: &[u8]) {
     let reread = ddb_json::decode_line(json, &arena).expect("what is rejected is a record of JSON");
     match (decoded.record, reread.record) {
         (Record::Item(item), Record::Item(source)) => {
-            let mut out = Vec::new();
-            ion::write_line(&item, &mut out);
-            let text = std::str::from_utf8(&out).expect("Ion is UTF-8");
-            let Ok(Record::Item(encoded)) = ion::decode_line(text, &arena).map(|decoded| decoded.record) else {
-                panic!("{text} is no item")
-            };
-            assert!(same(&encoded, &item));
+            // Only what the limits let pass is ever written; a number beyond DynamoDB's range has no exact exponent.
+            if limits::check_item(&item, None).is_ok() {
+                let mut out = Vec::new();
+                ion::write_line(&item, &mut out);
+                let text = std::str::from_utf8(&out).expect("Ion is UTF-8");
+                let Ok(Record::Item(encoded)) = ion::decode_line(text, &arena).map(|decoded| decoded.record) else {
+                    panic!("{text} is no item")
+                };
+                assert!(same(&encoded, &item));
+            }
             assert!(same(&source, &item));
         }
         (Record::Change(change), Record::Change(source)) => {

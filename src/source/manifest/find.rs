@@ -15,7 +15,7 @@ pub enum Choice {
     Latest,
     /// The one with this id, such as `01768385930622-efd1a093`.
     Id(String),
-    /// The full export of the latest point in time that is not after this one.
+    /// The full export of the latest point in time that is not after this one; incremental ones have none.
     AsOf(Time),
 }
 
@@ -170,17 +170,23 @@ fn choose(location: &Location, found: &[Candidate], choice: &Choice, notes: &mut
     if tables.len() > 1 {
         return Err(Error::new(Kind::Input, "the exports in this folder are of several tables")
             .with("folder", location)
-            .with("found", tables.join(", "))
+            .with("found", names(found))
             .with("hint", "choose with --export ID"));
     }
     let last = among.into_iter().max_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
     last.map(|(_, _, _, folder)| folder.clone()).ok_or_else(|| none("there is no such export"))
 }
 
+/// What is known of the candidates, for a message.
 fn names(candidates: &[Candidate]) -> String {
     let name = |candidate: &Candidate| {
-        let name = candidate.folder.name().unwrap_or_default().to_owned();
-        if candidate.finished { name } else { format!("{name} (unfinished)") }
+        let name = candidate.folder.name().unwrap_or_default();
+        match candidate.finished.then(|| read::head(&candidate.folder, Verify::Off)) {
+            None => format!("{name} (unfinished)"),
+            // The one that is chosen says what is wrong with it.
+            Some(Err(_)) => format!("{name} (its summary cannot be read)"),
+            Some(Ok(summary)) => format!("{name} ({})", summary.in_words()),
+        }
     };
     candidates.iter().map(name).collect::<Vec<_>>().join(", ")
 }

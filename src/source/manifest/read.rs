@@ -79,7 +79,7 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
         for file in &mut files {
             (file.items, file.md5) = (None, None);
         }
-        return Ok(Export { files, items: None, summary: Some(summary), checked: false, notes });
+        return Ok(Export { files, items: None, folder: Some(folder.clone()), summary: Some(summary), checked: false, notes });
     }
     if let (Some(sum), Some(total)) = (sum, raw.item_count)
         && sum != total
@@ -90,7 +90,7 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
             .with("found", format_args!("{sum} items in {} data files", files.len())));
     }
     let checked = summary_checked && list_checked && files.iter().all(|file| file.md5.is_some());
-    Ok(Export { files, items: raw.item_count.or(sum), summary: Some(summary), checked, notes })
+    Ok(Export { files, items: raw.item_count.or(sum), folder: Some(folder.clone()), summary: Some(summary), checked, notes })
 }
 
 fn raw_summary(folder: &Location, verify: Verify, notes: &mut Vec<String>) -> Result<(RawSummary, Summary, bool)> {

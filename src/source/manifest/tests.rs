@@ -362,7 +362,14 @@ fn an_incremental_export_has_its_data_beside_its_folder_and_only_what_its_manife
         Window { from: Some("2026-01-14T10:20:00.000Z".to_owned()), to: Some("2026-01-14T10:35:00.000Z".to_owned()), view: View::New };
     assert_eq!(export.window(), Some(&window));
     refused(&temp.path().join("AWSDynamoDB/data"), &["data folder that all incremental exports share"]);
-    refused(temp.path(), &["several exports", "01-a, 02-b", "--export"]);
+    refused(
+        temp.path(),
+        &[
+            "several exports",
+            "01-a (incremental export of table arn:t from 2026-01-14T10:20:00.000Z until before 2026-01-14T10:35:00.000Z), 02-b (",
+            "--export",
+        ],
+    );
 
     // A copy may hold its data in its own folder.
     let own = first.join("data");
@@ -449,7 +456,11 @@ fn exports_of_several_tables_are_not_chosen_from() {
     assert_eq!(open_with(temp.path(), &latest).unwrap().files[0].name, "data/02-b.json.gz");
     edit(&other, "manifest-summary", "arn:t", "arn:u");
     let error = open_with(temp.path(), &latest).unwrap_err();
-    assert!(error.to_string().contains("of several tables") && error.to_string().contains("arn:t, arn:u"), "{error}");
+    assert!(
+        error.to_string().contains("of several tables")
+            && error.to_string().contains("incremental export of table arn:u from 2026-01-14T10:35:00.000Z"),
+        "{error}"
+    );
 }
 
 #[test]
