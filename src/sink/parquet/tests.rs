@@ -1,6 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,7 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
 
 use super::*;
 use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Raw, Row, Value};
@@ -346,6 +348,29 @@ fn rows_that_share_few_of_many_columns_wait_in_little_memory() {
     assert_eq!(payload.batches.iter().map(|batch| batch.rows).sum::<usize>(), 4000);
     let bytes: usize = payload.batches.iter().map(|batch| batch.bytes).sum();
     assert!(bytes < 4000 * 2000, "{bytes}");
+}
+
+#[test]
+fn an_error_of_the_file_is_told_as_it_is_and_others_name_the_dataset() {
+    struct Failing(fn() -> io::Error);
+    impl io::Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0())
+        }
+    }
+    let layout = Layout::of(&targets(&[("Doc", &["PK"])]).datasets[0], &Shape::new(&["PK"])).unwrap();
+    let failure = |error| {
+        let mut file = SerializedFileWriter::new(Failing(error), layout.file.schema.clone(), layout.file.properties.clone()).unwrap();
+        write::cannot_write(&layout, file.finish().err().unwrap())
+    };
+    let error = failure(|| io::Error::other(Error::new(Kind::Service, "S3 denies access")));
+    assert_eq!((error.kind(), error.message()), (Kind::Service, "S3 denies access"));
+    let error = failure(|| io::Error::from(io::ErrorKind::StorageFull));
+    assert_eq!((error.kind(), error.message()), (Kind::Output, "cannot write the Parquet file"));
+    assert!(error.to_string().contains("dataset: Doc"), "{error}");
 }
 
 #[test]

@@ -78,7 +78,26 @@ struct Dataset {
 struct OpenFile {
     path: PathBuf,
     items: u64,
-    writer: SerializedFileWriter<StagedFile>,
+    writer: SerializedFileWriter<Lent>,
+}
+
+/// The file of a Parquet writer. It is taken back by hand, since the writer gives it back only with errors that have lost their words.
+struct Lent(Option<StagedFile>);
+
+impl Lent {
+    fn file(&mut self) -> io::Result<&mut StagedFile> {
+        self.0.as_mut().ok_or_else(|| io::Error::other("the file was taken back"))
+    }
+}
+
+impl io::Write for Lent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.flush()
+    }
 }
 
 /// A row group that the pool encodes.
@@ -184,7 +203,8 @@ impl ParquetWriter {
         let state = self.datasets.entry(dataset).or_default();
         if state.file.is_none() {
             let path = PathBuf::from(folder(&layout.dataset)).join(format!("part-u{:05}-{:04}.parquet", self.unit, state.files));
-            let writer = SerializedFileWriter::new(self.staging.create(&path)?, layout.file.schema.clone(), layout.file.properties.clone())
+            let file = Lent(Some(self.staging.create(&path)?));
+            let writer = SerializedFileWriter::new(file, layout.file.schema.clone(), layout.file.properties.clone())
                 .map_err(|cause| cannot_write(layout, cause))?;
             state.file = Some(OpenFile { path, items: 0, writer });
             state.files += 1;
@@ -210,11 +230,13 @@ impl ParquetWriter {
 
     /// Ends the open file of a dataset, if there is one.
     fn close(&mut self, dataset: DatasetId) -> Result<()> {
-        let Some(OpenFile { path, items, writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
+        let Some(OpenFile { path, items, mut writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
             return Ok(());
         };
         let layout = self.layouts.get(dataset)?;
-        let bytes = writer.into_inner().map_err(|cause| cannot_write(layout, cause))?.finish()?;
+        writer.finish().map_err(|cause| cannot_write(layout, cause))?;
+        let file = writer.inner_mut().0.take().expect("the file is taken back once");
+        let bytes = file.finish()?;
         self.written.bytes += bytes;
         self.written.files.push(WrittenFile { path, items, bytes });
         Ok(())
@@ -329,7 +351,7 @@ fn encode(columns: Vec<Column>) -> Encoded {
 }
 
 /// The error of the file where it is the file that failed, else one about the data.
-fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
+pub(super) fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
     let cannot = |cause: Box<dyn std::error::Error + Send + Sync>| {
         Error::new(Kind::Output, "cannot write the Parquet file").with("dataset", &layout.dataset).caused_by(cause)
     };
