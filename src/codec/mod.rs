@@ -19,6 +19,14 @@ use crate::model::{Arena, Format, Part, Raw};
 /// [`limits`](crate::limits) checks exactly; this bound keeps the stack small whatever a line holds.
 pub const LEVELS: usize = 64;
 
+/// The most values that a line may hold, members of sets and entries of maps among them. An item of 400 KB has 205,000 at most, an element
+/// of a list taking two bytes; this bound keeps the memory small whatever a line holds.
+pub(crate) const VALUES: u32 = 1 << 20;
+
+/// What is said of a line with more [`VALUES`].
+pub(crate) const TOO_MANY: (&str, &str) =
+    ("too-many-values", "more than 1,048,576 values in one line; an item of 400 KB, DynamoDB's limit, holds 205,000 at most");
+
 /// Decodes one line of a data file in `format`. A line of Ion that says so itself is read among lines of JSON too: a rejects file may
 /// hold it as it was.
 ///
@@ -109,6 +117,22 @@ mod tests {
             "column 20, attribute PK: a symbol where a value belongs; text is written in double quotes"
         );
         assert_eq!(refused("{Item:{PK:\"a\"}}"), "column 2: what is no JSON; expected a name in quotes");
+    }
+
+    #[test]
+    fn a_line_of_more_values_than_any_item_has_is_refused_before_they_fill_the_memory() {
+        let many = |one: &str, separator: &str| vec![one; VALUES as usize + 1].join(separator);
+        for (line, format) in [
+            (format!(r#"{{"Item":{{"l":{{"L":[{}]}}}}}}"#, many(r#"{"L":[]}"#, ",")), Format::Json),
+            (format!(r#"{{"Item":{{"s":{{"SS":[{}]}}}}}}"#, many(r#""""#, ",")), Format::Json),
+            (format!("$ion_1_0 {{Item:{{l:[{}]}}}}", many("0", ",")), Format::Ion),
+            (format!("$ion_1_0 {{Item:{{s:$dynamodb_SS::[{}]}}}}", many("\"\"", ",")), Format::Ion),
+        ] {
+            let arena = Arena::new();
+            let reason = decode_line(&line, format, &arena).unwrap_err();
+            assert_eq!(reason.rule, TOO_MANY.0, "{}", reason.message);
+            assert!(arena.allocated_bytes() < 200 << 20, "{} bytes", arena.allocated_bytes());
+        }
     }
 
     #[test]

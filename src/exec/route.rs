@@ -136,6 +136,9 @@ impl<'p> Router<'p> {
         for (output, batch) in entity.outputs.iter().zip(&mut batches) {
             let changes = output.carry(self.plan, source, batch);
             routed.ledger.entities[id.index()].change(changes);
+            for change in batch.dropped.iter().filter_map(|row| row.change) {
+                *routed.ledger.changes.entry(format!("{} dropped", change.op.name())).or_default() += 1;
+            }
             let table = output.table.map(|table| self.plan.targets.table(table));
             self.mark_changes(source, (!output.key.is_empty()).then_some(table).flatten(), batch);
             if output.table.is_some() && !self.collisions.is_empty() {
@@ -204,7 +207,12 @@ impl<'p> Router<'p> {
             return;
         }
         match self.plan.unclassified {
-            Unclassified::Drop => counts.dropped += rows.len() as u64,
+            Unclassified::Drop => {
+                counts.dropped += rows.len() as u64;
+                for change in rows.iter().filter_map(|row| row.change) {
+                    *routed.ledger.changes.entry(format!("{} dropped", change.op.name())).or_default() += 1;
+                }
+            }
             Unclassified::Fail => {
                 let origin = rows[0].origin;
                 let name = &self.files[origin.file.index()].file.name;

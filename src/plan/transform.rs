@@ -144,20 +144,26 @@ pub struct Changes {
 impl Output {
     /// Takes the rows of `batch` all the way to where a sink may have them.
     ///
-    /// Of an item that was deleted perhaps nothing but the key is known; conditions and steps, which ask for more, pass it by.
+    /// Of an item that was deleted perhaps nothing but the key is known. Conditions, which ask for more, pass it by; steps do to the key
+    /// what they did to that of the whole item.
     pub fn carry(&self, plan: &Plan, source: &Source, batch: &mut Batch<'_>) -> Changes {
         let keys_only = |row: &Row<'_>| row.change.is_some_and(|change| change.keys_only);
-        let bare: Vec<_> =
-            if batch.rows.iter().any(keys_only) { batch.rows.extract_if(.., |row| keys_only(row)).collect() } else { Vec::new() };
+        let mut bare = Batch::default();
+        if batch.rows.iter().any(keys_only) {
+            bare.rows.extend(batch.rows.extract_if(.., |row| keys_only(row)));
+        }
         if let Some(when) = &self.when {
             batch.each(|row| Ok(if when.holds(&row.item) { Fate::Keep } else { Fate::Drop }));
         }
         for step in &self.steps {
             step.apply(batch);
+            step.apply(&mut bare);
+            bare.rows.append(&mut bare.dropped);
         }
-        if !bare.is_empty() {
-            batch.rows.extend(bare);
+        if !bare.rows.is_empty() || !bare.refused.is_empty() {
+            batch.rows.append(&mut bare.rows);
             batch.rows.sort_by_key(|row| row.origin);
+            batch.refused.append(&mut bare.refused);
         }
         let table = self.table.map(|id| plan.targets.table(id));
         let cleared = table.map_or_else(Vec::new, |table| self.cleared(table));
@@ -294,7 +300,7 @@ fn key_reason(name: &str, template: &Template, row: &Row<'_>, error: RenderError
 mod tests {
     use super::*;
     use crate::codec::ddb_json::{decode_item, write_item};
-    use crate::model::{Arena, FileId, Origin, Raw};
+    use crate::model::{Arena, Change, FileId, Op, Origin, Raw};
 
     const HEAD: &str = "version = 1\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"T\"\n";
 
@@ -369,6 +375,34 @@ type = "Kind"
 [table.docs.index.feed]
 key = { partition = "F1", sort = "F2" }
 "#;
+
+    #[test]
+    fn a_deleted_item_gets_the_key_that_its_steps_made_and_no_condition_drops_it() {
+        let plan = Plan::from_toml(&format!(
+            "{HEAD}{}",
+            r#"
+[table.docs]
+key = { partition = "id" }
+[entity.Doc]
+match = { PK = "WS#{w}", SK = "{d...}" }
+when = "attribute_exists(title)"
+steps = [{ set = { SK = "{SK | lower}" } }, { filter = "attribute_exists(title)" }]
+to = "docs"
+key = { id = "{SK}" }
+"#
+        ))
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let arena = Arena::new();
+        let item = decode_item(r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#X"}}}"#, &arena).unwrap();
+        let captures = Classifier::new(&plan).claim(&plan.sources[0], &item).map(|claim| claim.captures.to_vec()).unwrap();
+        let change = Change { op: Op::Delete, written_at: 1, keys_only: true };
+        let origin = Origin { file: FileId(0), line: 1 };
+        let row = Row { origin, item, captures: arena.alloc_slice_copy(&captures), source: Raw::json(b""), change: Some(change), size: 0 };
+        let mut batch = Batch { rows: vec![row], ..Batch::default() };
+        plan.entities[0].outputs[0].carry(&plan, &plan.sources[0], &mut batch);
+        assert_eq!(batch.refused.len() + batch.dropped.len(), 0);
+        assert_eq!(batch.rows[0].item.get("id"), Some(Value::S("doc#x")));
+    }
 
     #[test]
     fn source_keys_go_and_target_keys_index_keys_and_type_come() {

@@ -239,10 +239,15 @@ pub fn open(location: &Location, options: &Options) -> Result<Export> {
     // The summary is asked for by its name first: who may read an export may not be allowed to list what lies around it.
     let folder = match location.name() {
         Some(SUMMARY | LIST) => false,
-        _ => {
-            location.join(SUMMARY).is_file()?
-                || location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder
-        }
+        _ => match location.join(SUMMARY).is_file() {
+            Ok(true) => true,
+            Ok(false) => location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder,
+            // Without that permission S3 denies what does not exist; but a data file may be there.
+            Err(denied) => match location.look() {
+                Ok(Some(found)) => found == Found::Folder,
+                _ => return Err(denied),
+            },
+        },
     };
     if folder {
         let mut notes = Vec::new();

@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::collections::Vec as ArenaVec;
 
-use crate::codec::LEVELS;
 use crate::codec::ddb_json::scan::{self, BadString};
 use crate::codec::names::Names;
 use crate::codec::refused::{Refused, refusal, short};
+use crate::codec::{LEVELS, TOO_MANY, VALUES};
 use crate::model::{Arena, Attribute, Place, Type, Value};
 
 /// Reads one line from left to right.
@@ -16,11 +16,13 @@ pub(super) struct Cursor<'a> {
     line: &'a str,
     at: usize,
     arena: &'a Arena,
+    /// Values read so far.
+    values: u32,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(line: &'a str, at: usize, arena: &'a Arena) -> Self {
-        Self { line, at, arena }
+        Self { line, at, arena, values: 0 }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -156,6 +158,10 @@ impl<'a> Cursor<'a> {
         if level > LEVELS {
             let message = format!("values nested deeper than {LEVELS} levels; DynamoDB allows 32");
             return Err(self.fail("depth", place, &message));
+        }
+        self.values += 1;
+        if self.values > VALUES {
+            return Err(self.fail(TOO_MANY.0, &Place::Item, TOO_MANY.1));
         }
         if !self.eat(b'{') {
             let message = format!(r#"{} where a typed value belongs; expected an object such as {{"S":"…"}}"#, self.found());
@@ -298,6 +304,10 @@ impl<'a> Cursor<'a> {
             self.skip_blanks();
             let start = self.at;
             let here = Place::Index(place, members.len());
+            self.values += 1;
+            if self.values > VALUES {
+                return Err(self.fail(TOO_MANY.0, &Place::Item, TOO_MANY.1));
+            }
             let text = self.text_of(kind, &here)?;
             members.push(member(self, text, start, &here)?);
             if !self.eat(b',') {

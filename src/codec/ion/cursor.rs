@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::collections::Vec as ArenaVec;
 
-use crate::codec::LEVELS;
 use crate::codec::ion::number::{self, BadNumber};
 use crate::codec::ion::text::{self, BadText};
 use crate::codec::names::Names;
 use crate::codec::refused::{Refused, refusal, short};
+use crate::codec::{LEVELS, TOO_MANY, VALUES};
 use crate::model::{Arena, Attribute, Place, Type, Value};
 
 /// The names that may follow `null.`.
@@ -21,11 +21,13 @@ pub(super) struct Cursor<'a> {
     line: &'a str,
     at: usize,
     arena: &'a Arena,
+    /// Values read so far.
+    values: u32,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(line: &'a str, at: usize, arena: &'a Arena) -> Self {
-        Self { line, at, arena }
+        Self { line, at, arena, values: 0 }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -217,6 +219,10 @@ impl<'a> Cursor<'a> {
             let message = format!("values nested deeper than {LEVELS} levels; DynamoDB allows 32");
             return Err(self.fail("depth", place, &message));
         }
+        self.values += 1;
+        if self.values > VALUES {
+            return Err(self.fail(TOO_MANY.0, &Place::Item, TOO_MANY.1));
+        }
         self.skip_blanks();
         match self.rest() {
             [b'"', ..] => Ok(Value::S(self.string::<b'"'>(place)?)),
@@ -331,6 +337,9 @@ impl<'a> Cursor<'a> {
         let mut elements = ArenaVec::new_in(self.arena);
         while !self.eat(b']') {
             self.skip_blanks();
+            if elements.len() >= VALUES as usize {
+                return Err(self.fail(TOO_MANY.0, &Place::Item, TOO_MANY.1));
+            }
             let value = element(self, &Place::Index(place, elements.len()))?;
             elements.push(value);
             if !self.eat(b',') {

@@ -1,6 +1,7 @@
 //! Several exports of one table: windows that follow each other.
 
 use crate::error::{Error, Kind, Result};
+use crate::source::manifest::find::Time;
 use crate::source::manifest::{Export, Window};
 
 /// The exports in the order of their windows.
@@ -14,7 +15,26 @@ pub(super) fn in_order(mut exports: Vec<Export>) -> Result<Vec<Export>> {
             .with("expected", "one full export, or incremental exports whose windows follow each other")
             .with("hint", "name the full export alone"));
     }
-    exports.sort_by(|one, other| ends(one).cmp(&ends(other)));
+    if let Some(unknown) = exports.iter().find(|export| !matches!(ends(export), (Some(start), Some(end)) if start < end)) {
+        let told = |time: Option<&String>| time.cloned().unwrap_or_else(|| "nothing".to_owned());
+        let window = unknown.window();
+        return Err(Error::new(
+            Kind::Input,
+            "an incremental export does not say its window, so that it cannot be put in order with others",
+        )
+        .with("export", name(unknown))
+        .with("expected", "exportFromTime before exportToTime, such as 2026-01-14T10:20:00.000Z")
+        .with(
+            "found",
+            format_args!(
+                "{} and {}",
+                told(window.and_then(|window| window.from.as_ref())),
+                told(window.and_then(|window| window.to.as_ref()))
+            ),
+        )
+        .with("hint", "name it alone"));
+    }
+    exports.sort_by_key(ends);
     for pair in exports.windows(2) {
         let [before, after] = pair else { continue };
         same_table(before, after)?;
@@ -26,9 +46,9 @@ pub(super) fn in_order(mut exports: Vec<Export>) -> Result<Vec<Export>> {
         };
         return Err(Error::new(Kind::Input, told)
             .with("first", name(before))
-            .with("which ends", end.unwrap_or("at a time that its summary does not say"))
+            .with("which ends", end.map_or_else(String::new, |time| time.to_string()))
             .with("second", name(after))
-            .with("which starts", start.unwrap_or("at a time that its summary does not say"))
+            .with("which starts", start.map_or_else(String::new, |time| time.to_string()))
             .with("hint", "name exports whose windows follow each other without a gap"));
     }
     Ok(exports)
@@ -54,9 +74,10 @@ fn same_table(one: &Export, other: &Export) -> Result<()> {
     Err(Error::new(Kind::Input, message).with("first", told(arn, id)).with("second", told(other_arn, other_id)).with("hint", hint))
 }
 
-/// Start and end of an export's window.
-fn ends(export: &Export) -> (Option<&str>, Option<&str>) {
-    export.window().map_or((None, None), |Window { from, to, .. }| (from.as_deref(), to.as_deref()))
+/// Start and end of an export's window, where they are times.
+fn ends(export: &Export) -> (Option<Time>, Option<Time>) {
+    let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse().ok());
+    export.window().map_or((None, None), |Window { from, to, .. }| (time(from), time(to)))
 }
 
 fn name(export: &Export) -> &str {

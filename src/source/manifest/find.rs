@@ -23,6 +23,12 @@ pub enum Choice {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(String);
 
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl FromStr for Time {
     type Err = String;
 
@@ -63,7 +69,7 @@ impl fmt::Display for Choice {
         match self {
             Choice::Latest => f.write_str("latest"),
             Choice::Id(id) => f.write_str(id),
-            Choice::AsOf(Time(time)) => write!(f, "as-of {time}"),
+            Choice::AsOf(time) => write!(f, "as-of {time}"),
         }
     }
 }

@@ -162,6 +162,7 @@ fn list(folder: &Location, list_path: &Location, bytes: &[u8]) -> Result<Vec<Dat
     }
     let locations: Vec<_> = listed.iter().map(|(_, _, rebased, _)| rebased.below(folder)).collect();
     let mut files = Vec::new();
+    let mut places = HashSet::new();
     let mut missing = Vec::new();
     for ((line, raw, rebased, md5), (location, found)) in listed.into_iter().zip(locations.iter().zip(store::look_all(&locations)?)) {
         let (location, found) = match (&rebased, found) {
@@ -180,6 +181,13 @@ fn list(folder: &Location, list_path: &Location, bytes: &[u8]) -> Result<Vec<Dat
                 continue;
             }
         };
+        if !places.insert(location.to_string()) {
+            return Err(Error::new(Kind::Input, "the list names a data file twice, by two keys")
+                .with("file", list_path)
+                .with("line", line)
+                .with("key", raw.data_file_s3_key)
+                .with("found", location));
+        }
         files.push(DataFile { location, name: rebased.name(), items: raw.item_count, md5, facts });
     }
     if missing.is_empty() {

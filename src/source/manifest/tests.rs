@@ -268,6 +268,14 @@ fn a_data_file_that_is_listed_twice_is_refused() {
 }
 
 #[test]
+fn a_data_file_that_two_keys_lead_to_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = export(temp.path(), "");
+    edit(&folder, "manifest-files", &format!("AWSDynamoDB/{ID}/data/bbb.json.gz"), "AWSDynamoDB/data/aaa.json.gz");
+    refused(&folder, &["names a data file twice, by two keys", "line: 2"]);
+}
+
+#[test]
 fn a_broken_line_of_the_list_is_named() {
     let temp = tempfile::tempdir().unwrap();
     let folder = export(temp.path(), "");
@@ -400,6 +408,14 @@ fn windows_of_one_table_must_follow_each_other() {
             assert!(error.to_string().contains(part), "expected `{part}` in: {error}");
         }
     }
+    for (id, from, to) in [("04-d", at(50), at(50)), ("05-e", "soon".to_owned(), at(59)), ("06-f", at(59), at(50))] {
+        let odd = window(temp.path(), id, &from, &to, "t1");
+        let error = open_all(&[first.clone(), second.clone(), odd]).unwrap_err();
+        assert!(error.to_string().contains("does not say its window") && error.to_string().contains(&format!("arn:{id}")), "{error}");
+    }
+    // The same moment written in another way.
+    let third = window(temp.path(), "07-g", "2026-01-14T10:50:00Z", &at(59), "t1");
+    assert_eq!(open_all(&[first.clone(), second, third]).unwrap().len(), 3);
     // Named twice, a window overlaps with itself.
     assert!(open_all(&[first.clone(), first]).unwrap_err().message().contains("overlap"));
 }
