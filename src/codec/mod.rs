@@ -1,11 +1,11 @@
 //! Between a line of an export and an item or a change.
 
+mod compound;
 pub mod ddb_json;
 #[cfg(test)]
 mod generate;
 pub mod ion;
 mod names;
-mod order;
 mod plain;
 mod record;
 mod refused;
@@ -23,7 +23,7 @@ pub const LEVELS: usize = 64;
 /// of a list taking two bytes; this bound keeps the memory small whatever a line holds.
 pub(crate) const VALUES: u32 = 1 << 20;
 
-/// What is said of a line with more [`VALUES`].
+/// What is said of a line with more than [`VALUES`]: rule and message.
 pub(crate) const TOO_MANY: (&str, &str) =
     ("too-many-values", "more than 1,048,576 values in one line; an item of 400 KB, DynamoDB's limit, holds 205,000 at most");
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Reason, Result};
+use crate::model::Row;
 use crate::plan::Plan;
 use crate::plan::transform::{Changes, Claim, Told};
 
@@ -163,6 +164,21 @@ impl Ledger {
         *self.rules.entry(format!("{}/{}", reason.stage.name(), reason.rule)).or_default() += 1;
     }
 
+    /// Counts change records: `put`, or `put dropped`.
+    pub(crate) fn changed(&mut self, what: &str, records: u64) {
+        match self.changes.get_mut(what) {
+            Some(count) => *count += records,
+            None => drop(self.changes.insert(what.to_owned(), records)),
+        }
+    }
+
+    /// Counts the change records among rows that a rule dropped.
+    pub(crate) fn dropped<'r>(&mut self, rows: impl IntoIterator<Item = &'r Row<'r>>) {
+        for change in rows.into_iter().filter_map(|row| row.change) {
+            self.changed(&format!("{} dropped", change.op.name()), 1);
+        }
+    }
+
     /// Adds the ledger of another part of the run.
     pub(crate) fn add(&mut self, other: &Ledger) {
         let Ledger { entities, unreadable, lines, rules, replication_attributes, changes, outgoing } = other;
@@ -181,7 +197,7 @@ impl Ledger {
         }
         self.replication_attributes += replication_attributes;
         for (op, count) in changes {
-            *self.changes.entry(op.clone()).or_default() += count;
+            self.changed(op, *count);
         }
         for (dataset, count) in outgoing {
             let mine = self.outgoing.entry(*dataset).or_default();

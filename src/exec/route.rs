@@ -92,7 +92,7 @@ impl<'p> Router<'p> {
                 Record::Item(item) => (item, None),
                 Record::Change(record) => {
                     let (change, image) = record.into_image();
-                    *routed.ledger.changes.entry(change.op.name().to_owned()).or_default() += 1;
+                    routed.ledger.changed(change.op.name(), 1);
                     (image, Some(change))
                 }
             };
@@ -136,9 +136,7 @@ impl<'p> Router<'p> {
         for (output, batch) in entity.outputs.iter().zip(&mut batches) {
             let changes = output.carry(self.plan, source, batch);
             routed.ledger.entities[id.index()].change(changes);
-            for change in batch.dropped.iter().filter_map(|row| row.change) {
-                *routed.ledger.changes.entry(format!("{} dropped", change.op.name())).or_default() += 1;
-            }
+            routed.ledger.dropped(&batch.dropped);
             let table = output.table.map(|table| self.plan.targets.table(table));
             self.mark_changes(source, (!output.key.is_empty()).then_some(table).flatten(), batch);
             if output.table.is_some() && !self.collisions.is_empty() {
@@ -209,9 +207,7 @@ impl<'p> Router<'p> {
         match self.plan.unclassified {
             Unclassified::Drop => {
                 counts.dropped += rows.len() as u64;
-                for change in rows.iter().filter_map(|row| row.change) {
-                    *routed.ledger.changes.entry(format!("{} dropped", change.op.name())).or_default() += 1;
-                }
+                routed.ledger.dropped(&rows);
             }
             Unclassified::Fail => {
                 let origin = rows[0].origin;

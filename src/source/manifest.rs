@@ -240,7 +240,10 @@ pub fn open(location: &Location, options: &Options) -> Result<Export> {
     let folder = match location.name() {
         Some(SUMMARY | LIST) => false,
         _ => match location.join(SUMMARY).is_file() {
-            Ok(true) => true,
+            Ok(true) => {
+                find::check_choice(location, options)?;
+                return read::summary(location, options.verify);
+            }
             Ok(false) => location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder,
             // Without that permission S3 denies what does not exist; but a data file may be there.
             Err(denied) => match location.look() {

@@ -1,9 +1,6 @@
 //! Items as compact `DynamoDB` JSON, attributes in the order of their names. Numbers are written as the text they are.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::codec::order::each_by_name;
+use crate::codec::compound::{write_attributes, write_base64, write_list};
 use crate::codec::plain::end_of_plain;
 use crate::codec::record::ChangeRecord;
 use crate::model::{Attribute, Item, Value};
@@ -19,7 +16,7 @@ pub fn write_line(item: &Item<'_>, out: &mut Vec<u8>) {
 ///
 /// Texts are raw UTF-8; only what JSON cannot hold is escaped, so that equal items give equal bytes.
 pub fn write_item(item: &Item<'_>, out: &mut Vec<u8>) {
-    write_attributes(item.attributes(), out);
+    write_members(item.attributes(), out);
 }
 
 /// Appends a change record as an incremental export has it: `{"Metadata":{"WriteTimestampMicros":{"N":"…"}},"Keys":{…},…}`.
@@ -58,23 +55,23 @@ pub fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Null => out.extend_from_slice(br#"{"NULL":true"#),
         Value::M(entries) => {
             out.extend_from_slice(br#"{"M":"#);
-            write_attributes(entries, out);
+            write_members(entries, out);
         }
         Value::L(elements) => {
             out.extend_from_slice(br#"{"L":"#);
-            write_array(elements, out, write_value);
+            write_list(elements, out, write_value);
         }
         Value::Ss(members) => {
             out.extend_from_slice(br#"{"SS":"#);
-            write_array(members, out, |text, out| write_string(text, out));
+            write_list(members, out, |text, out| write_string(text, out));
         }
         Value::Ns(members) => {
             out.extend_from_slice(br#"{"NS":"#);
-            write_array(members, out, |text, out| write_string(text, out));
+            write_list(members, out, |text, out| write_string(text, out));
         }
         Value::Bs(members) => {
             out.extend_from_slice(br#"{"BS":"#);
-            write_array(members, out, |bytes, out| write_binary(bytes, out));
+            write_list(members, out, |bytes, out| write_binary(bytes, out));
         }
     }
     out.push(b'}');
@@ -108,36 +105,13 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn write_attributes(attributes: &[Attribute<'_>], out: &mut Vec<u8>) {
-    out.push(b'{');
-    let first = out.len();
-    each_by_name(attributes, |(name, value)| {
-        if out.len() > first {
-            out.push(b',');
-        }
-        write_string(name, out);
-        out.push(b':');
-        write_value(value, out);
-    });
-    out.push(b'}');
-}
-
-fn write_array<T>(elements: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
-    out.push(b'[');
-    for (at, element) in elements.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write(element, out);
-    }
-    out.push(b']');
+fn write_members(attributes: &[Attribute<'_>], out: &mut Vec<u8>) {
+    write_attributes(attributes, out, write_string, write_value);
 }
 
 /// Base64 in quotes: standard alphabet, padded.
 fn write_binary(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    let start = out.len();
-    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    STANDARD.encode_slice(bytes, &mut out[start..]).expect("padded base64 has four characters for every three bytes begun");
+    write_base64(bytes, out);
     out.push(b'"');
 }

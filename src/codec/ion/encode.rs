@@ -1,10 +1,7 @@
 //! Items as compact Ion text, the way exports have it: fields in the order of their names.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
+use crate::codec::compound::{write_attributes, write_base64, write_list};
 use crate::codec::ion::cursor::{is_keyword, is_of_identifier};
-use crate::codec::order::each_by_name;
 use crate::codec::plain::end_of_plain;
 use crate::model::number::Decimal;
 use crate::model::{Attribute, Item, Value};
@@ -51,17 +48,7 @@ pub fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
 }
 
 fn write_fields(fields: &[Attribute<'_>], out: &mut Vec<u8>) {
-    out.push(b'{');
-    let first = out.len();
-    each_by_name(fields, |(name, value)| {
-        if out.len() > first {
-            out.push(b',');
-        }
-        write_name(name, out);
-        out.push(b':');
-        write_value(value, out);
-    });
-    out.push(b'}');
+    write_attributes(fields, out, write_name, write_value);
 }
 
 /// A name stands bare where it can mean nothing else. One that starts with `$` is quoted whatever follows, since Ion keeps such
@@ -73,17 +60,6 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     } else {
         write_quoted::<b'\''>(name, out);
     }
-}
-
-fn write_list<T>(elements: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
-    out.push(b'[');
-    for (at, element) in elements.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write(element, out);
-    }
-    out.push(b']');
 }
 
 /// A text in quotes. `QUOTE`, a backslash and controls below 0x20 are escaped, nothing else.
@@ -148,8 +124,6 @@ fn write_number(text: &str, out: &mut Vec<u8>) {
 /// Base64 in two braces each: standard alphabet, padded.
 fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{{");
-    let start = out.len();
-    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    STANDARD.encode_slice(bytes, &mut out[start..]).expect("padded base64 has four characters for every three bytes begun");
+    write_base64(bytes, out);
     out.extend_from_slice(b"}}");
 }

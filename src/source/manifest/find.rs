@@ -80,18 +80,18 @@ struct Candidate {
     finished: bool,
 }
 
-/// The export folder at `location` or below it.
-pub(super) fn export(location: &Location, options: &Options, notes: &mut Vec<String>) -> Result<Location> {
-    if location.join(SUMMARY).is_file()? {
-        return match &options.choice {
-            Some(Choice::Id(id)) if location.name() != Some(id) => {
-                Err(Error::new(Kind::Usage, "the folder is another export than the chosen one")
-                    .with("found", location)
-                    .with("expected", id))
-            }
-            _ => Ok(location.clone()),
-        };
+/// Checks that the export folder `location` is the one that was chosen.
+pub(super) fn check_choice(location: &Location, options: &Options) -> Result<()> {
+    match &options.choice {
+        Some(Choice::Id(id)) if location.name() != Some(id) => {
+            Err(Error::new(Kind::Usage, "the folder is another export than the chosen one").with("found", location).with("expected", id))
+        }
+        _ => Ok(()),
     }
+}
+
+/// The export folder below `location`, which is none itself.
+pub(super) fn export(location: &Location, options: &Options, notes: &mut Vec<String>) -> Result<Location> {
     let found = candidates(location)?;
     if let Some(choice) = &options.choice {
         return choose(location, &found, choice, notes);

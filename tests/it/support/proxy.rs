@@ -109,7 +109,7 @@ impl Proxy {
 
 /// The connection is to be cut.
 #[derive(Debug)]
-struct Cut;
+pub(crate) struct Cut;
 
 impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

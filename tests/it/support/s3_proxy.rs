@@ -19,6 +19,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use crate::support::proxy::Cut;
+
 /// What happens to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
@@ -137,18 +139,6 @@ impl S3Proxy {
         self.seen.open.load(Ordering::SeqCst)
     }
 }
-
-/// The connection is to be cut.
-#[derive(Debug)]
-struct Cut;
-
-impl std::fmt::Display for Cut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("cut on purpose")
-    }
-}
-
-impl std::error::Error for Cut {}
 
 /// How a body ends.
 enum Ending {
