@@ -5,6 +5,8 @@
 
 pub(crate) mod pauses;
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 #[cfg(feature = "s3")]
 pub mod s3;
 

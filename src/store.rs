@@ -40,6 +40,15 @@ pub fn read_whole(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|cause| io_error(Kind::Input, "cannot read the file", path, cause))
 }
 
+/// How a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// From nothing; what a run that was stopped left unfinished is removed.
+    Anew,
+    /// Where the same run was stopped; what it left unfinished stays.
+    GoOn,
+}
+
 /// The final folder of a sink.
 #[derive(Clone, Debug)]
 pub enum OutputFolder {
@@ -64,18 +73,18 @@ impl OutputFolder {
     /// Makes the folder ready and gives a staging folder in it.
     ///
     /// Nothing that was published is removed or replaced before [`Staging::publish`], so that a run that fails costs nothing.
-    /// What a run that was killed before its publication staged is removed. What a publication that was cut
-    /// short left is as good as published, its staging folder too; where that run had found the folder empty, `overwrite`
-    /// is not needed to go on from there.
+    /// What a run that was killed before its publication staged is removed, unless this one goes on where that one stopped. What a
+    /// publication that was cut short left is as good as published, its staging folder too; where that run had found the folder empty,
+    /// `overwrite` is not needed to go on from there.
     ///
     /// # Errors
     /// Kind `Usage` when the folder holds published files and `overwrite` is false, or when it holds anything that
     /// dynamorph did not write; the first such path is named. Kind `Output` or `Service` when the folder cannot be made, read or written.
-    pub fn prepare(&self, overwrite: bool) -> Result<Staging> {
+    pub fn prepare(&self, overwrite: bool, begin: Begin) -> Result<Staging> {
         match self {
-            Self::Local(dir) => LocalStaging::prepare(dir, overwrite).map(Staging::Local),
+            Self::Local(dir) => LocalStaging::prepare(dir, overwrite, begin).map(Staging::Local),
             #[cfg(feature = "s3")]
-            Self::S3(folder) => S3Staging::prepare(folder, overwrite).map(Staging::S3),
+            Self::S3(folder) => S3Staging::prepare(folder, overwrite, begin).map(Staging::S3),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Between a line of an export and an item or a change.
 
+pub mod canonical;
 mod compound;
 pub mod ddb_json;
 #[cfg(test)]

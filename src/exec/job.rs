@@ -29,6 +29,7 @@ use crate::shape::Shape;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
 use crate::source::Chunk;
 use crate::source::manifest::{DataFile, Export};
+use crate::store::Begin;
 
 /// Payloads that a lane may be behind the feeder.
 const LANE_QUEUE: usize = 2;
@@ -43,6 +44,8 @@ pub struct Job {
     files: Vec<RunFile>,
     units: Vec<Unit>,
     sinks: Vec<Box<dyn Sink>>,
+    /// What the user should know of the targets.
+    findings: Vec<String>,
     pool: Arc<ThreadPool>,
     work: WorkFolder,
     /// Held as long as the job lives, so that two runs never write to one folder.
@@ -71,10 +74,11 @@ impl Job {
         let locks = lock_folders(&options)?;
         let sinks = sinks(&plan, &options, &pool)?;
         check_changes(&exports, &sinks)?;
+        let mut findings = Vec::new();
         for sink in &sinks {
-            sink.prepare()?;
+            findings.extend(sink.prepare(Begin::Anew)?);
         }
-        Ok(Self { plan, options, only, exports, files, units, sinks, pool, work, _locks: locks })
+        Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, _locks: locks })
     }
 
     /// Surveys, writes and commits.
@@ -84,6 +88,7 @@ impl Job {
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary> {
         let started = Instant::now();
         self.work.empty()?;
+        self.findings.iter().for_each(|finding| observer.event(Event::Warning(finding.clone())));
         for (_, export) in &self.exports {
             if let Some(what) = export.in_words() {
                 observer.event(Event::Reading(what));
@@ -379,13 +384,15 @@ impl Job {
             let given = outgone.placed + if sink.takes_unplaced() { outgone.unplaced } else { 0 };
             let count =
                 |of: fn(&Written) -> &BTreeMap<u32, u64>| written.iter().filter_map(|written| of(written).get(dataset)).sum::<u64>();
-            let (items, refused) = (count(|written| &written.items), count(|written| &written.refused));
-            if given != items + refused {
+            let (items, refused, kept) =
+                (count(|written| &written.items), count(|written| &written.refused), count(|written| &written.kept));
+            if given != items + refused + kept {
                 let name = &self.plan.targets.datasets[*dataset as usize].name;
                 return Err(wrong_sum(&format!("{name} in {}", sink.name()))
                     .with("given", given)
                     .with("written", items)
-                    .with("refused", refused));
+                    .with("refused", refused)
+                    .with("kept", kept));
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::exec::ledger::{Counts, Ledger};
 use crate::model::SourceId;
 use crate::plan::Plan;
-use crate::sink::Written;
+use crate::sink::{Traffic, Written};
 use crate::source::manifest::{Content, Export};
 
 /// A finished run. The field names are stable.
@@ -116,6 +116,11 @@ pub struct SinkSummary {
     pub items: BTreeMap<String, u64>,
     /// Items refused by the target.
     pub refused: u64,
+    /// Items that a condition of the user kept from being written: the target has another item under their key.
+    pub kept: u64,
+    /// What went over the wire, for a live sink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
     /// Files written.
     pub files: usize,
     /// Bytes written or sent.
@@ -170,6 +175,11 @@ impl Summary {
                     sink: name.clone(),
                     items,
                     refused: units.iter().flat_map(|written| written.refused.values()).sum(),
+                    kept: units.iter().flat_map(|written| written.kept.values()).sum(),
+                    traffic: units.iter().filter_map(|written| written.traffic).reduce(|mut all, one| {
+                        all.add(&one);
+                        all
+                    }),
                     files: units.iter().map(|written| written.files.len()).sum(),
                     bytes: units.iter().map(|written| written.bytes).sum(),
                 }

@@ -16,7 +16,7 @@ use crate::model::{TableId, Targets};
 use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL, TablePuts};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
-use crate::store::LocalStaging;
+use crate::store::{Begin, LocalStaging};
 
 /// What the encoder gives the writer: the puts of a chunk, by table.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl Sink for BatchFiles {
         format!("batch:{}", self.dir.display())
     }
 
-    fn prepare(&self) -> Result<()> {
-        self.folders.prepare()
+    fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        self.folders.prepare(begin).map(|()| Vec::new())
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
@@ -209,7 +209,7 @@ mod tests {
         };
         let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
         let sink = BatchFiles::new(dir.to_owned(), false, Arc::new(targets), names);
-        sink.prepare().unwrap();
+        sink.prepare(Begin::Anew).unwrap();
         sink
     }
 

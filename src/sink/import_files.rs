@@ -21,7 +21,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Format, KeySchema, Table, TableId, Targets};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written, WrittenFile};
-use crate::store::{OutputFolder, StagedFile, Staging};
+use crate::store::{Begin, OutputFolder, StagedFile, Staging};
 
 /// Where an object ends and the next begins. Objects are cut between payloads, so one that holds a single larger payload
 /// is larger.
@@ -109,8 +109,8 @@ impl Sink for ImportFiles {
         format!("import:{}", self.folders.within())
     }
 
-    fn prepare(&self) -> Result<()> {
-        self.folders.prepare()
+    fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        self.folders.prepare(begin).map(|()| Vec::new())
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
@@ -461,7 +461,7 @@ mod tests {
     fn sink_in(format: Format, dir: &std::path::Path, roll_at: RollAt) -> ImportFiles {
         let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
         let sink = ImportFiles::new(dir.to_owned(), false, targets(), names, format).with_roll_at(roll_at);
-        sink.prepare().unwrap();
+        sink.prepare(Begin::Anew).unwrap();
         sink
     }
 

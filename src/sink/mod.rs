@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::error::{Reason, Result};
 use crate::model::{DatasetId, EntityId, Origin, Row, TableId};
 use crate::shape::Shape;
+use crate::store::Begin;
 
 /// Rows of one chunk that leave for one dataset and one table, in order. All checks are behind them.
 #[derive(Debug)]
@@ -93,11 +94,12 @@ pub trait Sink: Send + Sync {
     /// As the user wrote it: `parquet:out/lake`.
     fn name(&self) -> String;
 
-    /// Looks at the target before anything is read: is it there, is it free, has it the right keys?
+    /// Looks at the target before anything is read: is it there, is it free, has it the right keys? Gives findings, a line each: what
+    /// the user should know of the target although it stands in no way.
     ///
     /// # Errors
     /// What is in the way, and what to do.
-    fn prepare(&self) -> Result<()>;
+    fn prepare(&self, begin: Begin) -> Result<Vec<String>>;
 
     /// Whether it takes items that go to no table.
     fn takes_unplaced(&self) -> bool {
@@ -136,16 +138,55 @@ pub trait Sink: Send + Sync {
 }
 
 /// What a writer wrote in one unit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Written {
     /// Items written, by dataset id; absent is 0. A Parquet-only dataset counts in no table sink.
     pub items: std::collections::BTreeMap<u32, u64>,
     /// Items that the target refused, by dataset id.
     pub refused: std::collections::BTreeMap<u32, u64>,
+    /// Items that were not written because the user's condition said so, by dataset id: the target has another item under their key.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub kept: std::collections::BTreeMap<u32, u64>,
     /// Files, in the order they were written.
     pub files: Vec<WrittenFile>,
     /// Bytes written or sent, after compression.
     pub bytes: u64,
+    /// What went over the wire, for a live sink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
+}
+
+/// What a live sink did to bring its items to the service. Not the same from run to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Traffic {
+    /// Requests sent, each attempt counted.
+    pub requests: u64,
+    /// Puts in them, each attempt counted.
+    pub puts: u64,
+    /// Puts that were sent again, whatever the cause.
+    pub sent_again: u64,
+    /// Answers that said too much was asked: throttled requests, and those with unprocessed puts.
+    pub throttled: u64,
+    /// Requests without a usable answer: errors of the service, time limits, broken connections.
+    pub failed: u64,
+    /// Write units as the service counted them, of tables and indexes together; as estimated where it did not.
+    pub write_units: f64,
+    /// Seconds from the first request to the last answer.
+    pub seconds: f64,
+}
+
+impl Traffic {
+    /// Adds what another unit's writer did.
+    pub fn add(&mut self, other: &Traffic) {
+        let Traffic { requests, puts, sent_again, throttled, failed, write_units, seconds } = other;
+        self.requests += requests;
+        self.puts += puts;
+        self.sent_again += sent_again;
+        self.throttled += throttled;
+        self.failed += failed;
+        self.write_units += write_units;
+        self.seconds += seconds;
+    }
 }
 
 /// One file that was written.

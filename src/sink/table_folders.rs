@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::{Written, WrittenFile};
-use crate::store::{OutputFolder, Staging};
+use crate::store::{Begin, OutputFolder, Staging};
 
 /// The folder, the tables, and the names that the tables have in the service.
 #[derive(Debug)]
@@ -45,14 +45,14 @@ impl TableFolders {
         PathBuf::from(&self.targets.table(table).name)
     }
 
-    /// Makes the folder ready; what a killed run left unfinished in it is removed.
-    pub(super) fn prepare(&self) -> Result<()> {
+    /// Makes the folder ready.
+    pub(super) fn prepare(&self, begin: Begin) -> Result<()> {
         for table in &self.targets.tables {
             if table.name.contains(['/', '\\', '\0']) || matches!(table.name.as_str(), "" | "." | "..") {
                 return Err(Error::new(Kind::Usage, "the table's name cannot name a folder").with("table", &table.name));
             }
         }
-        self.within.prepare(self.overwrite).map(drop)
+        self.within.prepare(self.overwrite, begin).map(drop)
     }
 
     /// Where files lie until they are published. Each unit opens its own, perhaps in a process of its own.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
 use crate::store::published::{Published, State, in_the_way, named, published_name, wrong_size};
-use crate::store::{PUBLISHED, UNFINISHED, io_error};
+use crate::store::{Begin, PUBLISHED, UNFINISHED, io_error};
 
 /// Writes gather in this many bytes; each open staged file holds one such buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -26,7 +26,7 @@ impl LocalStaging {
     /// # Errors
     /// Kind `Usage` when the folder holds published files and `overwrite` is false, or when it holds anything that
     /// dynamorph did not write; the first such path is named. Kind `Output` when the folder cannot be made, read or written.
-    pub fn prepare(final_dir: &Path, overwrite: bool) -> Result<Self> {
+    pub fn prepare(final_dir: &Path, overwrite: bool, begin: Begin) -> Result<Self> {
         match fs::metadata(final_dir) {
             Ok(found) if !found.is_dir() => {
                 return Err(Error::new(Kind::Usage, "the output path is a file, expected a folder").with("path", final_dir.display()));
@@ -38,7 +38,7 @@ impl LocalStaging {
         let published = read_list(final_dir)?.unwrap_or_default();
         published.check_not_replacing(&final_dir.display(), overwrite)?;
         temporary_for(&final_dir.join(PUBLISHED)).map_or(Ok(false), |left| remove_if_there(&left))?;
-        if published.state == State::Complete {
+        if published.state == State::Complete && begin == Begin::Anew {
             // After a publication that was cut short it may hold the only copy of a file that was about to be moved.
             remove_tree(&final_dir.join(UNFINISHED))?;
         }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn publish(folder: &Path, overwrite: bool, files: &[(&str, &str)]) {
-        let staging = LocalStaging::prepare(folder, overwrite).unwrap();
+        let staging = LocalStaging::prepare(folder, overwrite, Begin::Anew).unwrap();
         let written: Vec<_> = files.iter().map(|(relative, text)| stage(&staging, relative, text)).collect();
         staging.publish(&written).unwrap();
     }
@@ -377,7 +377,7 @@ mod tests {
     fn nothing_has_a_final_name_before_publish() {
         let temp = tempfile::tempdir().unwrap();
         let out = temp.path().join("out");
-        let staging = LocalStaging::prepare(&out, false).unwrap();
+        let staging = LocalStaging::prepare(&out, false, Begin::Anew).unwrap();
         let written = stage(&staging, "docs/data/a.json", "one");
         assert_eq!(files_in(&out), [".dynamorph-unfinished/docs/data/a.json"]);
         staging.publish(&[written]).unwrap();
@@ -390,7 +390,7 @@ mod tests {
     fn a_folder_with_anything_in_it_is_refused_without_overwrite() {
         let temp = tempfile::tempdir().unwrap();
         publish(temp.path(), false, &[("a", "1")]);
-        let error = LocalStaging::prepare(temp.path(), false).unwrap_err();
+        let error = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap_err();
         assert_eq!((error.kind(), error.message()), (Kind::Usage, "the output folder is not empty"));
         assert!(error.to_string().contains("--overwrite"), "{error}");
     }
@@ -399,7 +399,7 @@ mod tests {
     fn overwrite_removes_what_an_earlier_run_wrote_and_only_at_publish() {
         let temp = tempfile::tempdir().unwrap();
         publish(temp.path(), false, &[("old/x", "1"), ("same", "1")]);
-        let staging = LocalStaging::prepare(temp.path(), true).unwrap();
+        let staging = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap();
         assert_eq!(files_in(temp.path()), [PUBLISHED, "same", "old/x"]);
         let written = [stage(&staging, "same", "22"), stage(&staging, "new/y", "2")];
         staging.publish(&written).unwrap();
@@ -413,7 +413,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         publish(temp.path(), false, &[("a", "1")]);
         fs::write(temp.path().join("notes.txt"), "mine").unwrap();
-        let error = LocalStaging::prepare(temp.path(), true).unwrap_err();
+        let error = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage);
         assert!(error.to_string().contains("notes.txt"), "{error}");
         assert_eq!(files_in(temp.path()), [PUBLISHED, "a", "notes.txt"]);
@@ -422,11 +422,11 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_removed_at_the_next_start() {
         let temp = tempfile::tempdir().unwrap();
-        let staging = LocalStaging::prepare(temp.path(), false).unwrap();
+        let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
         stage(&staging, "a", "half");
         drop(staging);
         fs::write(temp.path().join("..dynamorph-output.json.tmp"), "{").unwrap();
-        LocalStaging::prepare(temp.path(), false).unwrap();
+        LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
         assert!(files_in(temp.path()).is_empty());
     }
 
@@ -452,11 +452,11 @@ mod tests {
         for overwrite in [false, true] {
             let temp = cut_short(false);
             let left = files_in(temp.path());
-            let staging = LocalStaging::prepare(temp.path(), overwrite).unwrap();
+            let staging = LocalStaging::prepare(temp.path(), overwrite, Begin::Anew).unwrap();
             assert_eq!(files_in(temp.path()), left);
             drop(staging);
             // A run that failed in between changes nothing.
-            let staging = LocalStaging::prepare(temp.path(), overwrite).unwrap();
+            let staging = LocalStaging::prepare(temp.path(), overwrite, Begin::Anew).unwrap();
             let written = [stage(&staging, "d/new", "333"), stage(&staging, "d/third", "3")];
             staging.publish(&written).unwrap();
             assert_eq!(files_in(temp.path()), [PUBLISHED, "d/new", "d/third"]);
@@ -470,16 +470,16 @@ mod tests {
         let temp = cut_short(true);
         let left = files_in(temp.path());
         assert_eq!(left, [PUBLISHED, ".dynamorph-unfinished/d/same", "d/new", "d/old", "d/same"]);
-        let error = LocalStaging::prepare(temp.path(), false).unwrap_err();
+        let error = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap_err();
         assert_eq!((error.kind(), error.message()), (Kind::Usage, "an earlier run was stopped while it replaced the output"));
         assert!(error.to_string().contains("--overwrite finishes the replacement"), "{error}");
         assert_eq!(files_in(temp.path()), left);
-        let staging = LocalStaging::prepare(temp.path(), true).unwrap();
+        let staging = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap();
         assert_eq!(files_in(temp.path()), left);
         let written = stage(&staging, "d/same", "3");
         staging.publish(&[written]).unwrap();
         assert_eq!(files_in(temp.path()), [PUBLISHED, "d/same"]);
-        LocalStaging::prepare(temp.path(), false).unwrap_err();
+        LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap_err();
     }
 
     #[test]
@@ -491,7 +491,7 @@ mod tests {
             }
             // The second time, the list that was left is carried on.
             for _ in 0..2 {
-                let staging = LocalStaging::prepare(temp.path(), overwriting).unwrap();
+                let staging = LocalStaging::prepare(temp.path(), overwriting, Begin::Anew).unwrap();
                 let written = [stage(&staging, "a", "2"), stage(&staging, "b/c", "2")];
                 fs::write(temp.path().join("b"), "in the way of a folder").unwrap();
                 assert!(staging.publish(&written).unwrap_err().message().contains("cannot publish"));
@@ -512,7 +512,7 @@ mod tests {
             fs::write(temp.path().join("d/mine"), "mine").unwrap();
             let left = files_in(temp.path());
             for overwrite in [false, true] {
-                assert_eq!(LocalStaging::prepare(temp.path(), overwrite).unwrap_err().kind(), Kind::Usage);
+                assert_eq!(LocalStaging::prepare(temp.path(), overwrite, Begin::Anew).unwrap_err().kind(), Kind::Usage);
                 assert_eq!(files_in(temp.path()), left);
             }
             let staging = LocalStaging::open(temp.path()).unwrap();
@@ -526,7 +526,7 @@ mod tests {
     fn publish_moves_nothing_when_a_file_is_missing_or_has_another_size() {
         for (name, bytes, part) in [("b", 1, "is missing"), ("a", 2, "not the size")] {
             let temp = tempfile::tempdir().unwrap();
-            let staging = LocalStaging::prepare(temp.path(), false).unwrap();
+            let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
             let good = stage(&staging, "good", "1");
             stage(&staging, "a", "1");
             let error = staging.publish(&[good, (name.into(), bytes)]).unwrap_err();
@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn publish_never_replaces_a_file_that_came_in_the_meantime() {
         let temp = tempfile::tempdir().unwrap();
-        let staging = LocalStaging::prepare(temp.path(), false).unwrap();
+        let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
         let written = stage(&staging, "a", "ours");
         fs::write(temp.path().join("a"), "theirs").unwrap();
         let error = staging.publish(&[written]).unwrap_err();
@@ -555,7 +555,7 @@ mod tests {
             assert!(staging.create(Path::new(path)).is_err(), "{path}");
         }
         fs::write(temp.path().join(PUBLISHED), r#"{"complete":false,"files":["../a"]}"#).unwrap();
-        assert!(LocalStaging::prepare(temp.path(), true).unwrap_err().message().contains("leads out"));
+        assert!(LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap_err().message().contains("leads out"));
     }
 
     #[test]
@@ -571,7 +571,7 @@ mod tests {
     #[test]
     fn files_staged_whole_are_made_durable_together_and_published() {
         let temp = tempfile::tempdir().unwrap();
-        let staging = LocalStaging::prepare(temp.path(), false).unwrap();
+        let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
         let names = ["docs/a.json", "docs/b.json"].map(Path::new);
         for name in names {
             staging.put_whole(name, b"{}").unwrap();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::aws::s3::{Bucket, Receipt, Upload};
 use crate::error::{Error, Kind, Result};
 use crate::store::published::{Published, State, in_the_way, named, published_name, wrong_size};
-use crate::store::{PUBLISHED, UNFINISHED};
+use crate::store::{Begin, PUBLISHED, UNFINISHED};
 
 /// A prefix in a bucket, taken as a folder.
 #[derive(Clone, Debug)]
@@ -94,11 +94,11 @@ pub struct S3Staging {
 
 impl S3Staging {
     /// Makes the final folder ready; see [`OutputFolder::prepare`](crate::store::OutputFolder::prepare).
-    pub(super) fn prepare(folder: &S3Folder, overwrite: bool) -> Result<Self> {
+    pub(super) fn prepare(folder: &S3Folder, overwrite: bool, begin: Begin) -> Result<Self> {
         let published = folder.list()?.unwrap_or_default();
         published.check_not_replacing(folder, overwrite)?;
         published.check_present(&folder.present()?, folder, overwrite)?;
-        if published.state == State::Complete {
+        if published.state == State::Complete && begin == Begin::Anew {
             // Nothing of anybody else is below the prefix, so these uploads are of a run that was killed.
             folder.clear()?;
         }

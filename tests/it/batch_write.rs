@@ -12,6 +12,7 @@ use dynamorph::model::{
 };
 use dynamorph::sink::batch_write::{DynamoDbSink, Limits};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
+use dynamorph::store::Begin;
 
 use crate::support::Server;
 use crate::support::proxy::{Fault, Proxy};
@@ -114,7 +115,7 @@ fn survives(chunk: usize, plan: fn(usize) -> Fault) -> Proxy {
     let proxy = Proxy::start(server.address(), plan);
     let docs = docs(500);
     let sink = sink(&proxy.url(), vec![table("docs")]);
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     let (written, late) = write(&sink, &docs, chunk).unwrap();
     assert_eq!(held(&server), expected(&docs));
     assert_eq!(written.items, BTreeMap::from([(2, 500)]));
@@ -335,7 +336,7 @@ fn several_tables_are_written_side_by_side_under_their_names_in_the_service() {
     let targets = Targets { tables: vec![table("docs"), table("notes")], datasets: Vec::new() };
     let names = BTreeMap::from([("notes".to_owned(), "prod-notes".to_owned())]);
     let sink = DynamoDbSink::new(aws(&server.url()), Arc::new(targets), &names);
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     let (docs, notes) = (docs(60), docs(33));
     let arena = Arena::new();
     let outgoing = |table, dataset, docs: &[Doc]| -> Outgoing<'_> {
@@ -380,7 +381,7 @@ fn no_more_requests_are_under_way_than_allowed() {
 #[test]
 fn a_missing_table_is_named_with_its_place_before_anything_is_written() {
     let server = server();
-    let error = sink(&server.url(), vec![table("docs"), table("comments")]).prepare().unwrap_err();
+    let error = sink(&server.url(), vec![table("docs"), table("comments")]).prepare(Begin::Anew).unwrap_err();
     assert_eq!(error.kind(), Kind::Usage);
     let text = error.to_string();
     for part in ["target table does not exist", "table: comments", "us-east-1", &server.url(), "--table comments=NAME"] {
@@ -404,12 +405,12 @@ fn a_wrong_key_of_table_or_index_is_told_before_anything_is_written() {
     ] {
         let server = Server::start();
         server.create_table("docs", DOCS_KEY, &[("recent", &[("GSI1PK", "S")])]);
-        let error = sink(&server.url(), tables).prepare().unwrap_err();
+        let error = sink(&server.url(), tables).prepare(Begin::Anew).unwrap_err();
         assert_eq!(error.kind(), Kind::Usage);
         for part in parts {
             assert!(error.to_string().contains(part), "`{part}` is not in: {error}");
         }
-        sink(&server.url(), docs(Some(("SK", KeyType::N)), vec![recent("GSI1PK")])).prepare().unwrap();
+        sink(&server.url(), docs(Some(("SK", KeyType::N)), vec![recent("GSI1PK")])).prepare(Begin::Anew).unwrap();
     }
 }
 
@@ -442,7 +443,7 @@ fn a_service_that_is_gone_ends_the_run_when_patience_is_over() {
     assert_eq!(error.kind(), Kind::Service);
     assert!(error.to_string().contains("no usable answer"), "{error}");
     assert!(start.elapsed() >= patience);
-    assert_eq!(sink.prepare().unwrap_err().kind(), Kind::Service);
+    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Service);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use dynamorph::sink::parquet::ParquetSink;
 use dynamorph::sink::{Outgoing, Sink as _};
 use dynamorph::source::chunk::ChunkReader;
 use dynamorph::source::manifest;
+use dynamorph::store::Begin;
 use dynamorph::store::Location;
 use serde_json::{Map, Value as Json, json};
 
@@ -144,7 +145,7 @@ fn write_parquet(export: &Path, lake: &Path) {
     let dataset = Dataset { name: "Everything".to_owned(), tables: Vec::new(), leading: vec!["PK".to_owned(), "SK".to_owned()] };
     let targets = Arc::new(Targets { tables: Vec::new(), datasets: vec![dataset] });
     let sink = ParquetSink::new(lake.to_owned(), false, targets, Arc::new(|job: Box<dyn FnOnce() + Send>| job()));
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     let mut shape = Shape::new::<&str>(&[]);
     decode(export, &mut |rows| rows.iter().for_each(|row| shape.observe(&row.item)));
     sink.set_shapes(&[shape]).unwrap();

@@ -28,6 +28,7 @@ use crate::sink::batch_write::queue::{Chunk, Queue};
 use crate::sink::batch_write::request::ServiceTable;
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
+use crate::store::Begin;
 
 /// How much goes on at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +104,13 @@ impl Sink for DynamoDbSink {
     }
 
     /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
-    fn prepare(&self) -> Result<()> {
+    fn prepare(&self, _begin: Begin) -> Result<Vec<String>> {
         self.aws.check_credentials()?;
         let client = self.aws.dynamodb();
         self.targets.tables.iter().zip(&*self.tables).try_for_each(|(table, service)| {
             self.aws.block_on(prepare::check_table(&client, table, &service.name, &self.aws.place(), self.limits.patience))
-        })
+        })?;
+        Ok(Vec::new())
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {

@@ -10,9 +10,9 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::{AttributeDefinition, KeySchemaElement, KeyType as ServiceKeyType, TableDescription, TableStatus};
 use tokio::time::Instant;
 
+use crate::aws::dynamodb::{Class, classify};
 use crate::error::{Error, Kind, Result};
 use crate::model::{KeySchema, Table};
-use crate::sink::batch_write::request::{Class, classify};
 
 /// How long to wait before the table is asked for again.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::{AttributeValue, WriteRequest};
 
+use crate::aws::dynamodb::{Class, classify};
 use crate::limits;
 use crate::model::{Arena, Item, KeySchema, Value};
 use crate::sink::put_requests::{TAIL, head};
@@ -105,59 +106,6 @@ pub(super) async fn send<'p>(
     }
 }
 
-/// What an error means, without its words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    Throttled,
-    Failed,
-    Refused,
-    Fatal,
-}
-
-/// Judges an error by the service's code, else by the HTTP status; both are absent where no answer came.
-pub(super) fn classify(code: Option<&str>, status: Option<u16>, unsendable: bool) -> Class {
-    match (code, status) {
-        _ if unsendable => Class::Fatal,
-        (
-            Some(
-                "ProvisionedThroughputExceededException"
-                | "ThrottlingException"
-                | "Throttling"
-                | "ThrottledException"
-                | "RequestThrottled"
-                | "RequestThrottledException"
-                | "TooManyRequestsException"
-                | "RequestLimitExceeded"
-                | "LimitExceededException"
-                | "SlowDown"
-                | "BandwidthLimitExceeded",
-            ),
-            _,
-        )
-        | (None, Some(429)) => Class::Throttled,
-        // A full item collection takes no more puts, however long one waits; other items of the request may be fine.
-        (Some("ValidationException" | "SerializationException" | "ItemCollectionSizeLimitExceededException"), _) | (_, Some(413)) => {
-            Class::Refused
-        }
-        (
-            Some(
-                "InternalServerError"
-                | "InternalFailure"
-                | "ServiceUnavailable"
-                | "ServiceUnavailableException"
-                | "RequestTimeout"
-                | "RequestTimeoutException"
-                | "ReplicatedWriteConflictException"
-                | "TransactionConflictException"
-                | "TransactionInProgressException",
-            ),
-            _,
-        )
-        | (_, None | Some(200..=299 | 408 | 500..)) => Class::Failed,
-        _ => Class::Fatal,
-    }
-}
-
 /// The places of the puts that the service gave back. Where one cannot be told, all count as unprocessed: a put that is sent
 /// twice does no harm, one that is not sent at all does.
 fn unprocessed<'p, 'r>(
@@ -204,32 +152,6 @@ mod tests {
 
     use super::*;
     use crate::model::{KeyAttribute, KeyType};
-
-    #[test]
-    fn what_an_error_means_follows_from_its_code_then_from_its_status() {
-        for (code, status, expected) in [
-            (Some("ProvisionedThroughputExceededException"), Some(400), Class::Throttled),
-            (Some("ThrottlingException"), Some(400), Class::Throttled),
-            (Some("RequestLimitExceeded"), Some(400), Class::Throttled),
-            (None, Some(429), Class::Throttled),
-            (Some("InternalServerError"), Some(500), Class::Failed),
-            (Some("SomethingNew"), Some(503), Class::Failed),
-            (None, Some(200), Class::Failed),
-            (None, None, Class::Failed),
-            (Some("ValidationException"), Some(400), Class::Refused),
-            (None, Some(413), Class::Refused),
-            (Some("ItemCollectionSizeLimitExceededException"), Some(400), Class::Refused),
-            (Some("ResourceNotFoundException"), Some(400), Class::Fatal),
-            (Some("AccessDeniedException"), Some(400), Class::Fatal),
-            (Some("UnrecognizedClientException"), Some(400), Class::Fatal),
-            (Some("ExpiredTokenException"), Some(400), Class::Fatal),
-            (Some("SomethingNew"), Some(400), Class::Fatal),
-            (None, Some(404), Class::Fatal),
-        ] {
-            assert_eq!(classify(code, status, false), expected, "{code:?} {status:?}");
-        }
-        assert_eq!(classify(None, None, true), Class::Fatal);
-    }
 
     fn table() -> ServiceTable {
         let attribute = |name: &str, kind| KeyAttribute { name: name.to_owned(), kind };

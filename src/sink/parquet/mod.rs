@@ -41,7 +41,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Targets};
 use crate::shape::Shape;
 use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
-use crate::store::OutputFolder;
+use crate::store::{Begin, OutputFolder};
 
 pub use self::encode::Payload;
 pub use self::write::Limits;
@@ -110,8 +110,8 @@ impl Sink for ParquetSink {
         format!("parquet:{}", self.folder)
     }
 
-    fn prepare(&self) -> Result<()> {
-        self.folder.prepare(self.overwrite).map(drop)
+    fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        self.folder.prepare(self.overwrite, begin).map(|_| Vec::new())
     }
 
     fn takes_unplaced(&self) -> bool {

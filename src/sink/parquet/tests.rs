@@ -79,7 +79,7 @@ fn outgoing<'a>(chunk: &[(u32, Vec<Item<'a>>)]) -> Vec<Outgoing<'a>> {
 /// Writes everything as unit 1 and publishes it.
 fn run(dir: &Path, targets: &Arc<Targets>, chunks: &Chunks<'_>, limits: Limits, spawn: Spawn) -> Written {
     let sink = ParquetSink::new(dir.to_owned(), false, targets.clone(), spawn).with_limits(limits);
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     sink.set_shapes(&shapes_of(targets.datasets.len(), chunks)).unwrap();
     let encoder = sink.encoder();
     let mut writer = sink.writer(1).unwrap();
@@ -313,7 +313,7 @@ fn names_that_are_too_many_or_too_long_share_a_column_and_keys_never_do() {
     let last = item(&arena, arena.alloc([(long.as_str(), N("1")), ("a", Null), (key, S("k"))]));
     items.iter().chain([&last]).for_each(|item| shape.observe(item));
     let sink = ParquetSink::new(dir.path().to_owned(), false, targets, at_once());
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     sink.set_shapes(&[shape]).unwrap();
     let mut writer = sink.writer(1).unwrap();
     for items in [items, vec![last]] {
@@ -497,7 +497,7 @@ fn what_waits_in_memory_stays_below_the_limit_and_few_row_groups_are_in_flight()
     };
     let limits = Limits { row_group: 1_000_000, buffered: 50_000, job: usize::MAX, ..SMALL };
     let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
-    sink.prepare().unwrap();
+    sink.prepare(Begin::Anew).unwrap();
     sink.set_shapes(&shapes_of(3, &chunks)).unwrap();
     let staging = OutputFolder::Local(dir.path().to_owned()).staging().unwrap();
     let mut writer = Box::new(write::ParquetWriter::new(staging, 1, sink.layouts.clone(), limits, spawn));
