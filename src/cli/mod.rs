@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod iam_policy;
 mod inspect;
 mod progress;
 mod report;
@@ -35,6 +36,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -1,4 +1,5 @@
 //! What is shown before anything is written.
 
 pub mod collisions;
+pub mod iam;
 pub mod inspect;
