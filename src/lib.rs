@@ -90,4 +90,6 @@ pub use exec::{
     Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Status, Stop, Summary, UNIT_BYTES, check_examples, event,
     inspect, status,
 };
+#[cfg(feature = "dynamodb")]
+pub use exec::{UndoCounts, UndoOptions, Undone, undo};
 pub use plan::Plan;

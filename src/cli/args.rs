@@ -47,6 +47,28 @@ pub(crate) enum Command {
     IamPolicy(IamPolicy),
     /// Say where a run is, from another terminal, or what a finished run did.
     Status(Status),
+    /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
+    Undo(Undo),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log.
+    pub(crate) work: PathBuf,
+    /// Only this table, by its real name. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Vec<String>,
+    /// Look and count, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The folder of the log in the work folder; undo.1, undo.2 … are those of earlier runs there.
+    #[arg(long, value_name = "NAME", default_value = "undo")]
+    pub(crate) log: String,
+    /// Requests under way at a time. Default: 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) service: Service,
 }
 
 #[derive(Debug, clap::Args)]

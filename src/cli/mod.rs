@@ -10,6 +10,7 @@ mod report;
 mod run;
 mod service;
 mod status;
+mod undo;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Inspect(command) => inspect::inspect(&args, command),
         Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
         Command::Status(command) => status::status(&args, command),
+        Command::Undo(command) => undo::undo(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

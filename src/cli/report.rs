@@ -120,7 +120,7 @@ fn changes(summary: &Summary) -> Vec<String> {
 }
 
 /// Columns: the first to the left, the others to the right, two blanks between.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
     let mut out = String::new();
     for row in rows {

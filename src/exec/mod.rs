@@ -17,6 +17,8 @@ mod state;
 mod status;
 mod stop;
 mod summary;
+#[cfg(feature = "dynamodb")]
+mod undo;
 mod units;
 mod work;
 
@@ -28,3 +30,5 @@ pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;
 pub use summary::Summary;
+#[cfg(feature = "dynamodb")]
+pub use undo::{UndoCounts, UndoOptions, Undone, undo};

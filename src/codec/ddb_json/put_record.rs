@@ -91,11 +91,7 @@ fn member(cursor: &mut Cursor<'_>, expected: &str) -> Result<(), Refused> {
 
 fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, Refused> {
     cursor.skip_blanks();
-    if cursor.peek() == Some(b'"') {
-        cursor.number_text()
-    } else {
-        Err(cursor.fail("not-a-put", &Place::Item, "text was expected"))
-    }
+    if cursor.peek() == Some(b'"') { cursor.number_text() } else { Err(cursor.fail("not-a-put", &Place::Item, "text was expected")) }
 }
 
 #[cfg(test)]
