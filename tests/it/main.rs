@@ -16,6 +16,7 @@ mod pipelines;
 mod program;
 mod python;
 mod rejects;
+mod resume;
 mod s3;
 mod s3_exports;
 mod s3_sinks;
