@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-#[cfg(feature = "dynamodb")]
-use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
@@ -17,7 +15,7 @@ use crate::plan::{Plan, Unclassified};
 use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
-use crate::sink::batch_write::DynamoDbSink;
+use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::ImportFiles;
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
@@ -45,7 +43,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(aws::Options),
+    DynamoDb(batch_write::Options),
 }
 
 /// What a run may be told.
@@ -353,9 +351,7 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(service) => {
-                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
-                }
+                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new(live.clone(), Arc::clone(&targets), &options.table_names)?),
             })
         })
         .collect()

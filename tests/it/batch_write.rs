@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dynamorph::aws::{Aws, Options, StaticCredentials};
+use dynamorph::aws::{self, StaticCredentials};
 use dynamorph::error::{Error, Kind, Stage};
 use dynamorph::model::{
     Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets, Value,
 };
-use dynamorph::sink::batch_write::{DynamoDbSink, Limits};
+use dynamorph::sink::batch_write::{DynamoDbSink, Limits, Options};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
 use dynamorph::store::Begin;
 
@@ -34,25 +34,29 @@ fn server() -> Server {
     server
 }
 
-fn aws(url: &str) -> Arc<Aws> {
-    aws_within(url, Duration::from_secs(20))
+fn at(url: &str) -> Options {
+    within(url, Duration::from_secs(20))
 }
 
 /// An attempt ends after `attempt_timeout`.
-fn aws_within(url: &str, attempt_timeout: Duration) -> Arc<Aws> {
+fn within(url: &str, attempt_timeout: Duration) -> Options {
     let credentials = StaticCredentials { access_key_id: "test".to_owned(), secret_access_key: "test".to_owned() };
-    let options = Options {
+    let aws = aws::Options {
         region: Some("us-east-1".to_owned()),
         endpoint_url: Some(url.to_owned()),
         credentials: Some(credentials),
         attempt_timeout,
-        ..Options::default()
+        ..aws::Options::default()
     };
-    Aws::connect(&options).unwrap()
+    Options { aws, ..Options::default() }
 }
 
 fn sink(url: &str, tables: Vec<Table>) -> DynamoDbSink {
-    DynamoDbSink::new(aws(url), Arc::new(Targets { tables, datasets: Vec::new() }), &BTreeMap::new())
+    sink_of(at(url), tables)
+}
+
+fn sink_of(options: Options, tables: Vec<Table>) -> DynamoDbSink {
+    DynamoDbSink::new(options, Arc::new(Targets { tables, datasets: Vec::new() }), &BTreeMap::new()).unwrap()
 }
 
 /// An item of one dataset: a key and some text.
@@ -185,8 +189,7 @@ fn all_items_arrive_when_answers_come_too_late() {
     let server = server();
     let proxy = Proxy::start(server.address(), |call| if call % 5 == 0 { Fault::Slow(Duration::from_secs(4)) } else { Fault::None });
     let docs = docs(500);
-    let targets = Targets { tables: vec![table("docs")], datasets: Vec::new() };
-    let sink = DynamoDbSink::new(aws_within(&proxy.url(), Duration::from_secs(2)), Arc::new(targets), &BTreeMap::new());
+    let sink = sink_of(within(&proxy.url(), Duration::from_secs(2)), vec![table("docs")]);
     let (written, late) = write(&sink, &docs, 70).unwrap();
     assert_eq!(held(&server), expected(&docs));
     assert_eq!((written.items, late), (BTreeMap::from([(2, 500)]), Vec::new()));
@@ -197,8 +200,7 @@ fn a_large_request_that_takes_too_long_is_sent_in_halves() {
     let server = server();
     let proxy = Proxy::start(server.address(), |call| if call == 0 { Fault::Slow(Duration::from_secs(9)) } else { Fault::None });
     let docs: Vec<Doc> = docs(25).into_iter().map(|doc| Doc { text: "\u{1}".repeat(10_000), ..doc }).collect();
-    let targets = Targets { tables: vec![table("docs")], datasets: Vec::new() };
-    let sink = DynamoDbSink::new(aws_within(&proxy.url(), Duration::from_secs(3)), Arc::new(targets), &BTreeMap::new());
+    let sink = sink_of(within(&proxy.url(), Duration::from_secs(3)), vec![table("docs")]);
     let (written, late) = write(&sink, &docs, 25).unwrap();
     assert_eq!((written.items, late), (BTreeMap::from([(2, 25)]), Vec::new()));
     let mut puts: Vec<usize> = proxy.calls().iter().map(|call| call.puts).collect();
@@ -335,7 +337,7 @@ fn several_tables_are_written_side_by_side_under_their_names_in_the_service() {
     server.create_table("prod-notes", DOCS_KEY, &[]);
     let targets = Targets { tables: vec![table("docs"), table("notes")], datasets: Vec::new() };
     let names = BTreeMap::from([("notes".to_owned(), "prod-notes".to_owned())]);
-    let sink = DynamoDbSink::new(aws(&server.url()), Arc::new(targets), &names);
+    let sink = DynamoDbSink::new(at(&server.url()), Arc::new(targets), &names).unwrap();
     sink.prepare(Begin::Anew).unwrap();
     let (docs, notes) = (docs(60), docs(33));
     let arena = Arena::new();

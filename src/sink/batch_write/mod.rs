@@ -5,6 +5,7 @@
 //! the answer, credentials and addresses are the SDK's; when to send again is decided in `queue`, since the SDK knows
 //! nothing of items that the service left unprocessed.
 
+mod options;
 mod prepare;
 mod queue;
 mod request;
@@ -29,6 +30,8 @@ use crate::sink::batch_write::request::ServiceTable;
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Begin;
+
+pub use crate::sink::batch_write::options::{Condition, Options};
 
 /// How much goes on at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,7 @@ struct TablePayload {
 #[derive(Debug)]
 pub struct DynamoDbSink {
     aws: Arc<Aws>,
+    options: Options,
     targets: Arc<Targets>,
     /// By [`TableId`].
     tables: Arc<[ServiceTable]>,
@@ -80,14 +84,17 @@ pub struct DynamoDbSink {
 impl DynamoDbSink {
     /// A sink that writes to the tables of `targets`. `names` maps a table's name in the pipeline to its name in the service;
     /// a table that is not in it keeps its name.
-    #[must_use]
-    pub fn new(aws: Arc<Aws>, targets: Arc<Targets>, names: &BTreeMap<String, String>) -> Self {
+    ///
+    /// # Errors
+    /// Kind `Usage` when no region is known, kind `Service` when the threads that talk to AWS cannot be started.
+    pub fn new(options: Options, targets: Arc<Targets>, names: &BTreeMap<String, String>) -> Result<Self> {
+        let aws = Aws::connect(&options.aws)?;
         let service_table = |table: &crate::model::Table| ServiceTable {
             name: names.get(&table.name).unwrap_or(&table.name).clone(),
             key: table.key.clone(),
         };
         let tables = targets.tables.iter().map(service_table).collect();
-        Self { aws, targets, tables, limits: Limits::default() }
+        Ok(Self { aws, options, targets, tables, limits: Limits::default() })
     }
 
     /// Sets how much goes on at a time.

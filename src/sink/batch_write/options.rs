@@ -1,0 +1,33 @@
+//! What a live sink is told: where to write, how fast, and over what.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::aws;
+
+/// What a live sink is told.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where to connect, and as whom.
+    pub aws: aws::Options,
+    /// The most write units a second, over all tables and their indexes. Without it the service alone says what is too much.
+    pub max_write_units: Option<NonZeroU32>,
+    /// The time in which the rate grows from a tenth of `max_write_units` to the whole.
+    pub ramp: Option<Duration>,
+    /// What may be written over.
+    pub condition: Condition,
+    /// Creates the tables that do not exist. One that exists is checked and never changed.
+    pub create_tables: bool,
+}
+
+/// What a put may replace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Whatever has its key.
+    #[default]
+    None,
+    /// Nothing: an item is written where none has its key.
+    IfAbsent,
+    /// An item whose attribute of this name is less, or which has none. The service compares values of one type only.
+    IfNewer(String),
+}
