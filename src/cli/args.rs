@@ -96,24 +96,26 @@ pub(crate) struct Run {
     pub(crate) service: Service,
 }
 
+/// The heading of what only one sink heeds.
+const LIVE: &str = "Options of --to dynamodb";
+
 /// How `dynamodb` writes.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Options of --to dynamodb")]
 pub(crate) struct Live {
     /// The most write units a second, over all tables and their indexes. Default: as many as the tables take.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = LIVE)]
     pub(crate) max_write_units: Option<NonZeroU32>,
     /// Start with a tenth of --max-write-units and grow evenly to the whole in this time, such as 30s, 5m or 1h.
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units", help_heading = LIVE)]
     pub(crate) ramp: Option<Duration>,
     /// Write only where no item has the key.
-    #[arg(long, conflicts_with = "if_newer")]
+    #[arg(long, conflicts_with = "if_newer", help_heading = LIVE)]
     pub(crate) if_absent: bool,
     /// Write only where the item there has a smaller ATTR, or none, or where there is no item.
-    #[arg(long, value_name = "ATTR", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ATTR", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = LIVE)]
     pub(crate) if_newer: Option<String>,
     /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
-    #[arg(long)]
+    #[arg(long, help_heading = LIVE)]
     pub(crate) create_tables: bool,
 }
 

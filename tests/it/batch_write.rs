@@ -10,7 +10,7 @@ use dynamorph::error::{Error, Kind, Stage};
 use dynamorph::model::{
     Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets, Value,
 };
-use dynamorph::sink::batch_write::{DynamoDbSink, Limits, Options};
+use dynamorph::sink::batch_write::{Condition, DynamoDbSink, Limits, Options};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
 use dynamorph::store::Begin;
 
@@ -358,6 +358,143 @@ fn several_tables_are_written_side_by_side_under_their_names_in_the_service() {
     let written = writer.finish(&mut late).unwrap();
     assert_eq!(written.items, BTreeMap::from([(0, 60), (1, 33)]));
     assert_eq!((server.items("docs").len(), server.items("prod-notes").len()), (60, 33));
+}
+
+/// A sink that writes under a condition.
+fn under(condition: Condition, url: &str) -> DynamoDbSink {
+    sink_of(Options { condition, ..at(url) }, vec![table("docs")])
+}
+
+/// Puts these attributes beside the key under a condition, each a line; gives the counts and the refused.
+fn put_texts(sink: &DynamoDbSink, texts: &[(&str, &[(&str, Value<'_>)])]) -> (Written, Vec<LateReject>) {
+    let arena = Arena::new();
+    let rows = (1..).zip(texts).map(|(line, (sort, attributes))| {
+        let mut item = Item::new_in(&arena);
+        item.push("PK", Value::S("WS#a"));
+        item.push("SK", Value::N(sort));
+        attributes.iter().for_each(|(name, value)| item.push(name, *value));
+        row(line, item)
+    });
+    let outgoing = Outgoing { entity: EntityId(1), dataset: DatasetId(2), table: Some(TableId(0)), rows: rows.collect() };
+    let mut late = Vec::new();
+    let mut writer = sink.writer(1).unwrap();
+    writer.write(sink.encoder().encode(&[outgoing]).unwrap(), &mut late).unwrap();
+    (writer.finish(&mut late).unwrap(), late)
+}
+
+/// The text of each item by its sort key.
+fn texts(server: &Server) -> BTreeMap<String, String> {
+    held(server).into_iter().map(|(_, sort, text)| (sort, text)).collect()
+}
+
+fn by_sort(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
+    texts.iter().map(|(sort, text)| ((*sort).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn an_item_whose_key_is_taken_is_kept_out_and_one_that_is_there_already_counts_as_written() {
+    let server = server();
+    let first = sink(&server.url(), vec![table("docs")]);
+    put_texts(&first, &[("1", &[("text", Value::S("old"))]), ("2", &[("text", Value::S("same")), ("n", Value::N("1.0"))])]);
+    let absent = under(Condition::IfAbsent, &server.url());
+    let ours: [(&str, &[(&str, Value<'_>)]); 3] = [
+        ("1", &[("text", Value::S("new"))]),
+        ("2", &[("n", Value::N("1")), ("text", Value::S("same"))]),
+        ("3", &[("text", Value::S("new"))]),
+    ];
+    let (written, late) = put_texts(&absent, &ours);
+    assert_eq!((written.items, written.kept, late), (BTreeMap::from([(2, 2)]), BTreeMap::from([(2, 1)]), Vec::new()));
+    assert_eq!(texts(&server), by_sort(&[("1", "old"), ("2", "same"), ("3", "new")]));
+    // The same once more counts the same.
+    let (written, _) = put_texts(&absent, &ours);
+    assert_eq!((written.items, written.kept), (BTreeMap::from([(2, 2)]), BTreeMap::from([(2, 1)])));
+}
+
+#[test]
+fn only_an_older_item_is_replaced_by_a_newer_one() {
+    let server = server();
+    let text = |text| ("text", Value::S(text));
+    let first = sink(&server.url(), vec![table("docs")]);
+    put_texts(
+        &first,
+        &[
+            ("1", &[text("older"), ("v", Value::N("9"))]),
+            ("2", &[text("newer"), ("v", Value::N("11"))]),
+            ("3", &[text("as old"), ("v", Value::N("1E1"))]),
+            ("4", &[text("without")]),
+            ("5", &[text("of another type"), ("v", Value::S("0"))]),
+        ],
+    );
+    let ours = [text("ours"), ("v", Value::N("10"))];
+    let unfit = [text("ours"), ("v", Value::Bool(true))];
+    let lines: [(&str, &[(&str, Value<'_>)]); 8] =
+        [("1", &ours), ("2", &ours), ("3", &ours), ("4", &ours), ("5", &ours), ("6", &ours), ("7", &ours[..1]), ("8", &unfit)];
+    let (written, late) = put_texts(&under(Condition::IfNewer("v".to_owned()), &server.url()), &lines);
+    assert_eq!(
+        texts(&server),
+        by_sort(&[("1", "ours"), ("2", "newer"), ("3", "as old"), ("4", "ours"), ("5", "of another type"), ("6", "ours")])
+    );
+    assert_eq!((written.items, written.kept, written.refused), counts(3, 3, 2));
+    let lines: Vec<_> = late.iter().map(|late| (late.origin.line, late.reason.rule)).collect();
+    assert_eq!(lines, [(7, "if-newer"), (8, "if-newer")]);
+}
+
+/// Items, kept and refused of the one dataset.
+fn counts(items: u64, kept: u64, refused: u64) -> (BTreeMap<u32, u64>, BTreeMap<u32, u64>, BTreeMap<u32, u64>) {
+    let of = |count| BTreeMap::from([(2, count)]);
+    (of(items), of(kept), of(refused))
+}
+
+#[test]
+fn conditional_puts_arrive_once_and_are_counted_right_whatever_fails() {
+    let server = server();
+    let docs = docs(200);
+    let (theirs, ours) = docs.split_at(50);
+    let others: Vec<Doc> = theirs.iter().map(|doc| Doc { text: "theirs".to_owned(), ..doc.clone() }).collect();
+    write(&sink(&server.url(), vec![table("docs")]), &others, 50).unwrap();
+    for condition in [Condition::IfAbsent, Condition::IfNewer("text".to_owned())] {
+        let proxy = Proxy::start(server.address(), |call| match call % 20 {
+            0 => Fault::CodeAfter(500, "InternalServerError"),
+            1 => Fault::ResetAfter,
+            2 => Fault::Code(400, "ThrottlingException"),
+            3 => Fault::ResetBefore,
+            4 => Fault::Truncate(9),
+            5 => Fault::Blank("{}"),
+            _ => Fault::None,
+        });
+        // `text` of theirs is greater than that of ours.
+        let (written, late) = write(&under(condition, &proxy.url()), &docs, 70).unwrap();
+        assert_eq!((written.items, written.kept, late), (BTreeMap::from([(2, 150)]), BTreeMap::from([(2, 50)]), Vec::new()));
+        let mut all = expected(&others);
+        all.extend(expected(ours));
+        assert_eq!(held(&server), all);
+    }
+}
+
+#[test]
+fn a_conditional_put_that_the_service_does_not_allow_names_its_action() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |_| Fault::Code(400, "AccessDeniedException"));
+    let error = write(&under(Condition::IfAbsent, &proxy.url()), &docs(5), 5).unwrap_err();
+    assert!(error.to_string().contains("dynamodb:PutItem"), "{error}");
+}
+
+#[test]
+fn what_went_over_the_wire_is_counted() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call {
+        0 => Fault::Partial(7),
+        1 => Fault::Code(400, "ThrottlingException"),
+        2 => Fault::CodeAfter(500, "InternalServerError"),
+        _ => Fault::None,
+    });
+    let (written, _) = write(&sink(&proxy.url(), vec![table("docs")]), &docs(100), 100).unwrap();
+    let traffic = written.traffic.unwrap();
+    let calls = proxy.calls();
+    assert_eq!((traffic.requests, traffic.puts), (calls.len() as u64, calls.iter().map(|call| call.puts as u64).sum()));
+    assert_eq!((traffic.sent_again, traffic.throttled, traffic.failed), (7 + 25 + 25, 2, 1));
+    assert_eq!(traffic.puts, 100 + traffic.sent_again);
+    assert!(traffic.seconds > 0.0);
 }
 
 #[test]

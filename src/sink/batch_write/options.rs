@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::aws;
+use crate::sink::batch_write::condition::Condition;
 
 /// What a live sink is told.
 #[derive(Clone, Debug, Default)]
@@ -18,16 +19,4 @@ pub struct Options {
     pub condition: Condition,
     /// Creates the tables that do not exist. One that exists is checked and never changed.
     pub create_tables: bool,
-}
-
-/// What a put may replace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
-    /// Whatever has its key.
-    #[default]
-    None,
-    /// Nothing: an item is written where none has its key.
-    IfAbsent,
-    /// An item whose attribute of this name is less, or which has none. The service compares values of one type only.
-    IfNewer(String),
 }

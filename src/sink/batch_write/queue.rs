@@ -18,10 +18,11 @@ use tokio::time::Instant;
 
 use crate::aws::pauses::Pauses;
 use crate::error::{Error, Kind, Reason, Result, Stage};
-use crate::sink::batch_write::request::{Failure, Outcome, ServiceTable, body, send};
+use crate::sink::batch_write::condition::Condition;
+use crate::sink::batch_write::request::{Failure, Outcome, ServiceTable, body, send_batch, send_put};
 use crate::sink::batch_write::{Limits, TablePayload};
 use crate::sink::put_requests::{BYTES, PUTS};
-use crate::sink::{LateReject, Written};
+use crate::sink::{LateReject, Traffic, Written};
 
 /// The first pause before a put is sent again; it doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -34,6 +35,50 @@ const CALM: Duration = Duration::from_millis(100);
 
 /// A request of more bytes than this that takes too long is sent in halves: the way may be too slow for it.
 const LARGE: u64 = 1 << 20;
+
+/// How many conditional puts may be under way for each request that may be: each is one of its own, and they are small.
+const ALONE: usize = 4;
+
+/// Where puts go, and what holds for all of them.
+pub(super) struct Target {
+    pub(super) client: Client,
+    /// By [`TableId`](crate::model::TableId).
+    pub(super) tables: Arc<[ServiceTable]>,
+    pub(super) place: String,
+    pub(super) limits: Limits,
+    pub(super) condition: Condition,
+}
+
+impl Target {
+    /// The most puts in a request.
+    fn puts(&self) -> usize {
+        if self.condition == Condition::None { PUTS } else { 1 }
+    }
+
+    /// The most requests under way.
+    fn most(&self) -> f64 {
+        let each = if self.condition == Condition::None { 1 } else { ALONE };
+        f64::from(u16::try_from(self.limits.requests.max(1).saturating_mul(each)).unwrap_or(u16::MAX))
+    }
+
+    fn action(&self) -> &'static str {
+        if self.condition == Condition::None { "dynamodb:BatchWriteItem" } else { "dynamodb:PutItem" }
+    }
+
+    /// Sends a request once; gives its size too.
+    async fn send(&self, puts: &[Put]) -> (u64, Outcome) {
+        let table = &self.tables[puts[0].table()];
+        if self.condition == Condition::None {
+            let body = body(table, puts.iter().map(Put::json));
+            (body.len() as u64, send_batch(&self.client, table, body, puts.iter().map(Put::key)).await)
+        } else {
+            let Put { chunk, at, .. } = &puts[0];
+            let TablePayload { puts, known, .. } = &chunk.payload;
+            let body = self.condition.body(table, puts.item(*at), known.value(*at));
+            (body.len() as u64, send_put(&self.client, table, body, known.hash(*at)).await)
+        }
+    }
+}
 
 /// Puts of one table and one chunk, with the room they take until the last of them is done.
 #[derive(Debug)]
@@ -95,10 +140,7 @@ struct Answer {
 
 /// The queue.
 pub(super) struct Queue {
-    client: Client,
-    tables: Arc<[ServiceTable]>,
-    place: String,
-    limits: Limits,
+    target: Arc<Target>,
     refused: mpsc::Sender<LateReject>,
     /// Puts that were never sent, by table.
     fresh: Vec<VecDeque<Put>>,
@@ -119,6 +161,9 @@ pub(super) struct Queue {
     silent: Option<Instant>,
     pauses: Pauses,
     written: Written,
+    traffic: Traffic,
+    /// When the first request was sent.
+    started: Option<Instant>,
 }
 
 /// What the queue waits for.
@@ -129,20 +174,11 @@ enum Event {
 }
 
 impl Queue {
-    pub(super) fn new(
-        client: Client,
-        tables: Arc<[ServiceTable]>,
-        place: String,
-        limits: Limits,
-        refused: mpsc::Sender<LateReject>,
-    ) -> Self {
-        let (fresh, waiting) = tables.iter().map(|_| (VecDeque::new(), Vec::new())).unzip();
-        let allowed = f64::from(u16::try_from(limits.requests.max(1)).unwrap_or(u16::MAX));
+    pub(super) fn new(target: Target, refused: mpsc::Sender<LateReject>) -> Self {
+        let (fresh, waiting) = target.tables.iter().map(|_| (VecDeque::new(), Vec::new())).unzip();
+        let allowed = target.most();
         Self {
-            client,
-            tables,
-            place,
-            limits,
+            target: Arc::new(target),
             refused,
             fresh,
             waiting,
@@ -155,6 +191,8 @@ impl Queue {
             silent: None,
             pauses: Pauses::new(FIRST_PAUSE, LAST_PAUSE),
             written: Written::default(),
+            traffic: Traffic::default(),
+            started: None,
         }
     }
 
@@ -168,7 +206,7 @@ impl Queue {
                 self.send(puts);
             }
             if !open && self.is_empty() {
-                return Ok(self.written);
+                return Ok(self.written());
             }
             // Without a free request nothing can be sent when its pause is over.
             let due = self.waiting.iter().flatten().map(|waiting| waiting.until).min().filter(|_| self.may_send());
@@ -223,15 +261,16 @@ impl Queue {
         if let Some(part) = self.parts.pop_front() {
             return Some(part);
         }
+        let most = self.target.puts();
         let idle = !open || self.requests.is_empty();
-        for step in 0..self.tables.len() {
-            let table = (self.turn + step) % self.tables.len();
+        for step in 0..self.target.tables.len() {
+            let table = (self.turn + step) % self.target.tables.len();
             let mut puts = Vec::new();
             // A name costs at most 255 bytes, well within the headroom of the limit.
             let mut bytes = 0;
             // One put alone always fits, since larger ones are refused when they are encoded.
             let fits =
-                |puts: &Vec<Put>, bytes: usize, put: &Put| puts.is_empty() || puts.len() < PUTS && bytes + put.json().len() < BYTES - 1024;
+                |puts: &Vec<Put>, bytes: usize, put: &Put| puts.is_empty() || puts.len() < most && bytes + put.json().len() < BYTES - 1024;
             for waiting in self.waiting[table].iter_mut().filter(|waiting| waiting.until <= now) {
                 while let Some(put) = waiting.puts.pop_front_if(|put| fits(&puts, bytes, put)) {
                     bytes += put.json().len() + 1;
@@ -239,7 +278,7 @@ impl Queue {
                 }
             }
             self.waiting[table].retain(|waiting| !waiting.puts.is_empty());
-            if idle || !puts.is_empty() || self.fresh[table].len() >= PUTS {
+            if idle || !puts.is_empty() || self.fresh[table].len() >= most {
                 let busy = &mut self.busy;
                 while let Some(put) = self.fresh[table].pop_front_if(|put| fits(&puts, bytes, put) && !busy.contains(&put.hash())) {
                     busy.insert(put.hash());
@@ -256,12 +295,12 @@ impl Queue {
     }
 
     fn send(&mut self, puts: Vec<Put>) {
-        let (client, tables) = (self.client.clone(), Arc::clone(&self.tables));
+        self.started.get_or_insert_with(Instant::now);
+        self.traffic.requests += 1;
+        self.traffic.puts += puts.len() as u64;
+        let target = Arc::clone(&self.target);
         self.requests.spawn(async move {
-            let table = &tables[puts[0].table()];
-            let body = body(table, puts.iter().map(Put::json));
-            let bytes = body.len() as u64;
-            let outcome = send(&client, table, body, puts.iter().map(Put::key)).await;
+            let (bytes, outcome) = target.send(&puts).await;
             Answer { puts, bytes, outcome }
         });
     }
@@ -270,13 +309,15 @@ impl Queue {
     fn take(&mut self, answer: Answer) -> Result<()> {
         let Answer { puts, bytes, outcome } = answer;
         match outcome {
-            Outcome::Done(left) => {
+            Outcome::Done { left, units } => {
                 self.silent = None;
                 self.written.bytes += bytes;
+                self.traffic.write_units += units.unwrap_or_default();
                 let none = left.is_empty();
                 if none {
-                    self.allowed = (self.allowed + 1.0 / self.allowed).min(self.most());
+                    self.eased();
                 } else {
+                    self.traffic.throttled += 1;
                     self.throttled();
                 }
                 let mut left = left.into_iter().peekable();
@@ -291,15 +332,25 @@ impl Queue {
                 }
                 self.send_again(again);
             }
+            Outcome::Kept => {
+                self.silent = None;
+                self.eased();
+                for put in puts {
+                    self.busy.remove(&put.hash());
+                    *self.written.kept.entry(put.dataset()).or_default() += 1;
+                }
+            }
             Outcome::Throttled => {
                 self.silent = None;
+                self.traffic.throttled += 1;
                 self.throttled();
                 self.send_again(puts);
             }
             Outcome::Failed(failure) => {
+                self.traffic.failed += 1;
                 let now = Instant::now();
                 let since = *self.silent.get_or_insert(now);
-                if now - since >= self.limits.patience {
+                if now - since >= self.target.limits.patience {
                     let seconds = (now - since).as_secs();
                     return Err(self.error("the service gives no usable answer", &puts, failure).with("for", format_args!("{seconds} s")));
                 }
@@ -319,8 +370,13 @@ impl Queue {
         Ok(())
     }
 
-    fn most(&self) -> f64 {
-        f64::from(u16::try_from(self.limits.requests.max(1)).unwrap_or(u16::MAX))
+    fn written(self) -> Written {
+        let seconds = self.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
+        Written { traffic: Some(Traffic { seconds, ..self.traffic }), ..self.written }
+    }
+
+    fn eased(&mut self) {
+        self.allowed = (self.allowed + 1.0 / self.allowed).min(self.target.most());
     }
 
     fn throttled(&mut self) {
@@ -336,6 +392,7 @@ impl Queue {
         let Some(first) = puts.first() else { return };
         let table = first.table();
         let attempts = puts.iter().map(|put| put.attempts).max().unwrap_or(0);
+        self.traffic.sent_again += puts.len() as u64;
         let until = Instant::now() + self.pauses.after(attempts);
         for put in &mut puts {
             put.attempts += 1;
@@ -366,16 +423,17 @@ impl Queue {
     }
 
     fn halve(&mut self, mut puts: Vec<Put>) {
+        self.traffic.sent_again += puts.len() as u64;
         let second = puts.split_off(puts.len() / 2);
         self.parts.extend([puts, second]);
     }
 
     fn error(&self, message: &str, puts: &[Put], failure: Failure) -> Error {
-        let table = puts.first().map_or("", |put| &self.tables[put.table()].name);
+        let table = puts.first().map_or("", |put| &self.target.tables[put.table()].name);
         let error = Error::new(Kind::Service, message)
-            .with("action", "dynamodb:BatchWriteItem")
+            .with("action", self.target.action())
             .with("table", table)
-            .with("at", &self.place)
+            .with("at", &self.target.place)
             .with("found", failure.what);
         match failure.cause {
             Some(cause) => error.caused_by(cause),
