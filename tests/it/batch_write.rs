@@ -2,6 +2,7 @@
 //! there, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -469,6 +470,81 @@ fn conditional_puts_arrive_once_and_are_counted_right_whatever_fails() {
         all.extend(expected(ours));
         assert_eq!(held(&server), all);
     }
+}
+
+#[test]
+fn a_time_of_nothing_but_throttling_is_waited_out() {
+    let proxy = survives(500, |call| if call < 60 { Fault::Code(400, "ThrottlingException") } else { Fault::None });
+    assert!(proxy.calls().len() >= 60 + 20);
+}
+
+#[test]
+fn all_items_arrive_once_when_the_service_fails_after_it_has_written() {
+    survives(70, |call| match call % 6 {
+        0 => Fault::CodeAfter(500, "InternalServerError"),
+        3 => Fault::CodeAfter(503, "ServiceUnavailable"),
+        _ => Fault::None,
+    });
+}
+
+#[test]
+fn a_request_has_puts_of_as_many_partition_keys_as_there_are() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |_| Fault::None);
+    // As an export has them: the items of a partition key follow each other.
+    let docs: Vec<Doc> =
+        (0..1000).map(|at| Doc { partition: format!("WS#{}", at / 25), sort: at.to_string(), text: "x".to_owned() }).collect();
+    write(&sink(&proxy.url(), vec![table("docs")]), &docs, 1000).unwrap();
+    assert_eq!(held(&server), expected(&docs));
+    assert_eq!(proxy.calls().iter().map(|call| (call.puts, call.partitions)).collect::<Vec<_>>(), [(25, 25); 40]);
+}
+
+/// A sink with a limited rate.
+fn limited(most: u32, url: &str) -> DynamoDbSink {
+    sink_of(Options { max_write_units: NonZeroU32::new(most), ..at(url) }, vec![table("docs")])
+}
+
+#[test]
+fn a_limited_rate_is_never_exceeded_and_holds_for_all_units_of_work_together() {
+    let server = server();
+    let sink = limited(400, &server.url());
+    let docs = docs(300);
+    let start = Instant::now();
+    let (first, second) = docs.split_at(150);
+    let traffic = [first, second].map(|docs| write(&sink, docs, 70).unwrap().0.traffic.unwrap());
+    // The bucket is empty at first, and an item costs a unit.
+    assert!(start.elapsed() >= Duration::from_millis(745), "{:?}", start.elapsed());
+    assert!(traffic.iter().all(|traffic| (traffic.write_units - 150.0).abs() < 1e-9), "{traffic:?}");
+    assert_eq!(held(&server), expected(&docs));
+}
+
+#[test]
+fn all_items_arrive_at_a_limited_rate_whatever_fails() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call % 5 {
+        0 => Fault::Partial(3),
+        1 => Fault::ResetAfter,
+        2 if call < 20 => Fault::Code(400, "ThrottlingException"),
+        _ => Fault::None,
+    });
+    // One partition key, which gets less than the rate.
+    let docs: Vec<Doc> = docs(400).into_iter().map(|doc| Doc { partition: "WS#0".to_owned(), ..doc }).collect();
+    let (written, late) = write(&limited(2000, &proxy.url()), &docs, 130).unwrap();
+    assert_eq!(held(&server), expected(&docs));
+    assert_eq!((written.items, late), (BTreeMap::from([(2, 400)]), Vec::new()));
+}
+
+#[test]
+fn an_error_for_good_stops_all_requests() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call {
+        5 => Fault::Code(400, "AccessDeniedException"),
+        _ => Fault::Slow(Duration::from_millis(20)),
+    });
+    let error = write(&sink(&proxy.url(), vec![table("docs")]), &docs(5000), 500).unwrap_err();
+    assert_eq!(error.kind(), Kind::Service);
+    let most = Limits::default().requests * 2;
+    assert!(proxy.calls().len() < 5 + most, "{} of 200 calls were made", proxy.calls().len());
 }
 
 #[test]

@@ -6,28 +6,34 @@
 //! nothing of items that the service left unprocessed.
 
 mod condition;
+mod cost;
+mod fresh;
 mod options;
 mod prepare;
 mod queue;
+mod rate;
 mod request;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use rustc_hash::FxHasher;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::aws::Aws;
 use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::condition::Known;
+use crate::sink::batch_write::cost::Costs;
 use crate::sink::batch_write::queue::{Chunk, Queue, Target};
+use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
@@ -67,6 +73,7 @@ struct TablePayload {
     puts: Puts,
     /// A number for each key, equal for equal keys; two keys may share one.
     hashes: Vec<u64>,
+    costs: Costs,
     /// What the condition needs.
     known: Known,
     /// The items as read, one after the other; a refused item is reported with it.
@@ -85,6 +92,8 @@ pub struct DynamoDbSink {
     /// By [`TableId`].
     tables: Arc<[ServiceTable]>,
     limits: Limits,
+    /// `None` where the rate is not limited.
+    rate: Option<Arc<Mutex<Rate>>>,
 }
 
 impl DynamoDbSink {
@@ -99,8 +108,9 @@ impl DynamoDbSink {
             name: names.get(&table.name).unwrap_or(&table.name).clone(),
             key: table.key.clone(),
         };
-        let tables = targets.tables.iter().map(service_table).collect();
-        Ok(Self { aws, options, targets, tables, limits: Limits::default() })
+        let tables: Arc<[_]> = targets.tables.iter().map(service_table).collect();
+        let rate = options.max_write_units.map(|most| Arc::new(Mutex::new(Rate::new(most, options.ramp, tables.len(), Instant::now()))));
+        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate })
     }
 
     /// Sets how much goes on at a time.
@@ -131,6 +141,7 @@ impl Sink for DynamoDbSink {
             targets: Arc::clone(&self.targets),
             tables: Arc::clone(&self.tables),
             condition: self.options.condition.clone(),
+            paced: self.options.max_write_units.is_some(),
         })
     }
 
@@ -144,6 +155,7 @@ impl Sink for DynamoDbSink {
             place: self.aws.place(),
             limits: self.limits,
             condition: self.options.condition.clone(),
+            rate: self.rate.clone(),
         };
         let queue = Queue::new(target, late);
         let closing = Arc::clone(&room);
@@ -184,6 +196,8 @@ struct PutEncoder {
     /// By [`TableId`].
     tables: Arc<[ServiceTable]>,
     condition: Condition,
+    /// Whether partition keys of indexes are paced.
+    paced: bool,
 }
 
 impl Encoder for PutEncoder {
@@ -198,6 +212,7 @@ impl Encoder for PutEncoder {
                     hasher.finish()
                 };
                 let hashes = (0..puts.len()).map(hash).collect();
+                let costs = Costs::of(table, self.targets.table(table), &puts, &rows, self.paced);
                 let known = Known::of(&self.condition, &rows);
                 let mut sources = Vec::new();
                 let mut source = Vec::with_capacity(puts.len());
@@ -206,7 +221,7 @@ impl Encoder for PutEncoder {
                     sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
-                TablePayload { table, puts, hashes, known, sources, source, refused }
+                TablePayload { table, puts, hashes, costs, known, sources, source, refused }
             })
             .collect();
         Ok(crate::sink::Payload::Puts(Payload { tables }))
@@ -217,7 +232,7 @@ impl Encoder for PutEncoder {
 struct Lane {
     aws: Arc<Aws>,
     /// `None` once nothing more comes.
-    chunks: Option<UnboundedSender<Chunk>>,
+    chunks: Option<UnboundedSender<Arc<Chunk>>>,
     room: Arc<Semaphore>,
     limits: Limits,
     refused: mpsc::Receiver<LateReject>,
@@ -244,7 +259,7 @@ impl Writer for Lane {
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
             let sent = match (room, &self.chunks) {
-                (Ok(room), Some(chunks)) => chunks.send(Chunk::new(table, room)).is_ok(),
+                (Ok(room), Some(chunks)) => chunks.send(Arc::new(Chunk::new(table, room))).is_ok(),
                 _ => false,
             };
             if !sent {

@@ -2,6 +2,7 @@
 //!
 //! Only `BatchWriteItem` and `PutItem` fail; everything else passes.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,6 +66,8 @@ struct Seen {
 pub(crate) struct Call {
     pub(crate) bytes: usize,
     pub(crate) puts: usize,
+    /// Different values of `PK` in them.
+    pub(crate) partitions: usize,
     pub(crate) status: Option<u16>,
 }
 
@@ -145,17 +148,21 @@ async fn answer(
     let call = seen.calls.fetch_add(1, Ordering::SeqCst);
     let now = seen.under_way.fetch_add(1, Ordering::SeqCst) + 1;
     seen.most_under_way.fetch_max(now, Ordering::SeqCst);
-    let (bytes, puts) = (body.len(), puts(&body));
+    let bytes = body.len();
+    let (puts, partitions) = puts(&body);
     let answered = write(&head, body, server, &client, plan(call)).await;
     seen.under_way.fetch_sub(1, Ordering::SeqCst);
     let status = answered.as_ref().ok().map(|answer| answer.status().as_u16());
-    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, status });
+    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, partitions, status });
     answered
 }
 
-fn puts(body: &[u8]) -> usize {
+fn puts(body: &[u8]) -> (usize, usize) {
     let body: Value = serde_json::from_slice(body).expect("a request is JSON");
-    body["RequestItems"].as_object().map_or(1, |tables| tables.values().filter_map(Value::as_array).map(Vec::len).sum())
+    let Some(tables) = body["RequestItems"].as_object() else { return (1, 1) };
+    let puts: Vec<_> = tables.values().filter_map(Value::as_array).flatten().collect();
+    let partitions: BTreeSet<_> = puts.iter().map(|put| put["PutRequest"]["Item"]["PK"].to_string()).collect();
+    (puts.len(), partitions.len())
 }
 
 async fn write(
