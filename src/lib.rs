@@ -86,5 +86,8 @@ pub mod proof;
 
 mod exec;
 
-pub use exec::{Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect};
+pub use exec::{
+    Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Status, Stop, Summary, UNIT_BYTES, check_examples, event,
+    inspect, status,
+};
 pub use plan::Plan;

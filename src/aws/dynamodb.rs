@@ -83,7 +83,11 @@ impl DynamoDb {
                         (Some(code), None) => code.to_owned(),
                         (None, _) => "no usable answer".to_owned(),
                     };
-                    return Err(Error::new(Kind::Service, "the service refuses the request")
+                    let (kind, message) = match class {
+                        Class::Throttled | Class::Failed => (Kind::Unavailable, "DynamoDB gives no usable answer"),
+                        Class::Refused | Class::Fatal => (Kind::Service, "DynamoDB refuses the request"),
+                    };
+                    return Err(Error::new(kind, message)
                         .with("action", action)
                         .with("table", table)
                         .with("at", self.place())

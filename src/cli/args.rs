@@ -11,7 +11,8 @@ use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
-/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects.
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above
+/// --max-rejects; 5 stopped, and the same command goes on.
 #[derive(Debug, Parser)]
 #[command(name = "dynamorph", version, max_term_width = 120)]
 pub(crate) struct Args {
@@ -44,6 +45,14 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what is in an export: entities, key shapes, attributes, drift, sizes, hot keys.
     Inspect(Inspect),
+    /// Say where a run is, from another terminal, or what a finished run did.
+    Status(Status),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE.
+    pub(crate) work: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,9 +73,15 @@ pub(crate) struct Run {
     /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
-    /// The run's folder: reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
+    /// The run's folder: its state, reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
+    /// Begin anew also where the work folder holds a run that was stopped. Without it the same command goes on with that run.
+    #[arg(long)]
+    pub(crate) restart: bool,
+    /// What is done again at most when a stopped run goes on: compressed bytes of data files, whole files together.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) unit_size: usize,
     /// Workers. The output is the same for any number. Default: one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

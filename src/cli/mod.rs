@@ -3,10 +3,12 @@
 mod args;
 mod check;
 mod inspect;
+mod interrupt;
 mod progress;
 mod report;
 mod run;
 mod service;
+mod status;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::Status(command) => status::status(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }
@@ -91,7 +94,7 @@ fn report_error(failure: &Failure, output: Output) -> u8 {
 fn code_of(kind: Kind) -> u8 {
     match kind {
         Kind::Usage => USAGE,
-        Kind::Interrupted => STOPPED,
+        Kind::Interrupted | Kind::Unavailable => STOPPED,
         _ => FAILED,
     }
 }

@@ -13,7 +13,7 @@ use crate::cli::args::{Args, ImportFormat, Live, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, Failure, REJECTS, print, report};
+use crate::cli::{DONE, Failure, REJECTS, interrupt, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
@@ -35,9 +35,12 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         only: command.only.clone(),
         reading: command.reading.options(),
         work: work.clone(),
+        restart: command.restart,
+        unit_bytes: command.unit_size as u64,
+        stop: interrupt::stop_on_signals(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
-    let summary = Job::open(plan, &inputs, options)?.run(&mut progress)?;
+    let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
     drop(progress);
     match args.output {
         Output::Text => print(&report::text(&summary, &work, args.verbose > 0))?,

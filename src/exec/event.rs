@@ -18,6 +18,15 @@ pub enum Event {
         /// Uncompressed bytes since the last event.
         bytes: u64,
     },
+    /// A run that was stopped goes on: what it need not do again.
+    GoingOn {
+        /// Units that are done.
+        units: usize,
+        /// Units in all.
+        of: usize,
+        /// Lines in the units that are done.
+        items: u64,
+    },
     /// The walk is over.
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rayon::ThreadPool;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
 use crate::model::{EntityId, Format, SourceId, Targets};
@@ -67,6 +68,57 @@ pub struct Options {
     pub reading: manifest::Options,
     /// The run's folder: reports, rejects, and what a pass keeps on disk.
     pub work: PathBuf,
+    /// Begin anew also where the work folder holds a run that was stopped.
+    pub restart: bool,
+    /// Compressed bytes of the data files of a unit, about: what is done again at most when a stopped run goes on.
+    pub unit_bytes: u64,
+    /// Asks the run to stop.
+    pub stop: Stop,
+}
+
+/// Compressed bytes of the data files of a unit unless told otherwise, about.
+pub const UNIT_BYTES: u64 = 256 << 20;
+
+impl Options {
+    /// All that decides what is written, as a text for comparing. A run that was stopped goes on with equal options only.
+    pub(super) fn identity(&self) -> String {
+        // Destructured, so that a new option cannot be forgotten here.
+        let Self {
+            destinations,
+            overwrite: _,
+            import_format,
+            table_names,
+            jobs: _,
+            limit,
+            only,
+            reading: _,
+            work: _,
+            restart: _,
+            unit_bytes,
+            stop: _,
+        } = self;
+        let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
+        format!("{:?}", (destinations, import_format, table_names, limit, only, unit_bytes))
+    }
+}
+
+impl Destination {
+    /// Where it leads, under one name.
+    fn identity(&self) -> String {
+        let folder = |kind: &str, folder: &OutputFolder| match folder {
+            OutputFolder::Local(dir) => format!("{kind}:{}", resolved(dir).display()),
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(_) => format!("{kind}:{folder}"),
+        };
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet(dir) => folder("parquet", dir),
+            Self::Import(dir) => folder("import", dir),
+            Self::Batch(dir) => folder("batch", &dir.clone().into()),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(live) => live.identity(),
+        }
+    }
 }
 
 /// The entities that `--only` names.

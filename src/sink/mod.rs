@@ -129,8 +129,11 @@ pub trait Sink: Send + Sync {
     /// When an output cannot be created.
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>>;
 
+    /// Asks the writers to end soon, since the run stops: one that waits for its target fails in place of waiting on.
+    fn stop(&self) {}
+
     /// Publishes what all units wrote: checks that the files are there as reported and gives them their names.
-    /// Without this call nothing is visible under a final name.
+    /// Without this call nothing is visible under a final name. A publication that was cut short is finished by the same call.
     ///
     /// # Errors
     /// When a file is missing or cannot be renamed.

@@ -20,3 +20,12 @@ pub struct Options {
     /// Creates the tables that do not exist. One that exists is checked and never changed.
     pub create_tables: bool,
 }
+
+impl Options {
+    /// What decides which items a table has in the end, as a text for comparing.
+    pub(crate) fn identity(&self) -> String {
+        // Destructured, so that a new option cannot be forgotten here.
+        let Self { aws: aws::Options { region, endpoint_url, .. }, max_write_units: _, ramp: _, condition, create_tables: _ } = self;
+        format!("dynamodb {region:?} {endpoint_url:?} {condition:?}")
+    }
+}

@@ -429,7 +429,9 @@ impl Queue {
                 let since = *self.silent.get_or_insert(now);
                 if now - since >= self.target.limits.patience {
                     let seconds = (now - since).as_secs();
-                    return Err(self.error("the service gives no usable answer", &puts, failure).with("for", format_args!("{seconds} s")));
+                    return Err(self
+                        .error(Kind::Unavailable, "the service gives no usable answer", &puts, failure)
+                        .with("for", format_args!("{seconds} s")));
                 }
                 self.slow_down();
                 if failure.late && bytes > LARGE && puts.len() > 1 {
@@ -442,7 +444,7 @@ impl Queue {
                 self.silent = None;
                 self.refuse(puts, &why);
             }
-            Outcome::Fatal(failure) => return Err(self.error("the service refuses to write", &puts, failure)),
+            Outcome::Fatal(failure) => return Err(self.error(Kind::Service, "the service refuses to write", &puts, failure)),
         }
         Ok(())
     }
@@ -533,9 +535,9 @@ impl Queue {
         self.parts.extend([puts, second]);
     }
 
-    fn error(&self, message: &str, puts: &[Put], failure: Failure) -> Error {
+    fn error(&self, kind: Kind, message: &str, puts: &[Put], failure: Failure) -> Error {
         let table = puts.first().map_or("", |put| &self.target.tables[put.table()].name);
-        let error = Error::new(Kind::Service, message)
+        let error = Error::new(kind, message)
             .with("action", self.target.action())
             .with("table", table)
             .with("at", &self.target.place)
