@@ -2,7 +2,9 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are the help texts, which show no backticks")]
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use dynamorph::source::manifest::{self, Choice};
@@ -102,9 +104,48 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
+    pub(crate) live: Live,
+    #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// The heading of what only one sink heeds.
+const LIVE: &str = "Options of --to dynamodb";
+
+/// How `dynamodb` writes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Live {
+    /// The most write units a second, over all tables and their indexes. Default: as many as the tables take.
+    #[arg(long, value_name = "N", help_heading = LIVE)]
+    pub(crate) max_write_units: Option<NonZeroU32>,
+    /// Start with a tenth of --max-write-units and grow evenly to the whole in this time, such as 30s, 5m or 1h.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units", help_heading = LIVE)]
+    pub(crate) ramp: Option<Duration>,
+    /// Write only where no item has the key.
+    #[arg(long, conflicts_with = "if_newer", help_heading = LIVE)]
+    pub(crate) if_absent: bool,
+    /// Write only where the item there has a smaller ATTR, or none, or where there is no item.
+    #[arg(long, value_name = "ATTR", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = LIVE)]
+    pub(crate) if_newer: Option<String>,
+    /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
+    #[arg(long, help_heading = LIVE)]
+    pub(crate) create_tables: bool,
+}
+
+impl Live {
+    /// The first of these options that was given, as it is written.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        [
+            (self.max_write_units.is_some(), "--max-write-units"),
+            (self.if_absent, "--if-absent"),
+            (self.if_newer.is_some(), "--if-newer"),
+            (self.create_tables, "--create-tables"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -221,9 +262,36 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let seconds = match text[digits.len()..].trim_start() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    match digits.parse::<u32>() {
+        Ok(number) if number > 0 && seconds > 0 => Ok(Duration::from_secs(u64::from(number) * seconds)),
+        _ => Err("expected a number above 0 with s, m or h behind it, such as 30s".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use std::time::Duration;
+
+    use super::{duration, size};
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("1s", 1), ("90 s", 90), ("5m", 300), ("2h", 7200)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in ["", "0s", "5", "m", "1.5h", "-1s", "1d", "99999999999s", "1s s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_has_a_unit_or_none() {

@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-#[cfg(feature = "dynamodb")]
-use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
@@ -18,7 +16,7 @@ use crate::plan::{Plan, Unclassified};
 use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
-use crate::sink::batch_write::DynamoDbSink;
+use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::ImportFiles;
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
@@ -46,7 +44,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(aws::Options),
+    DynamoDb(batch_write::Options),
 }
 
 /// What a run may be told.
@@ -118,7 +116,7 @@ impl Destination {
             Self::Import(dir) => folder("import", dir),
             Self::Batch(dir) => folder("batch", &dir.clone().into()),
             #[cfg(feature = "dynamodb")]
-            Self::DynamoDb(service) => format!("dynamodb {:?} {:?}", service.region, service.endpoint_url),
+            Self::DynamoDb(live) => live.identity(),
         }
     }
 }
@@ -405,9 +403,7 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(service) => {
-                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
-                }
+                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new(live.clone(), Arc::clone(&targets), &options.table_names)?),
             })
         })
         .collect()
