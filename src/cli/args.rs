@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::model::Format;
+use dynamorph::sink::import_files::{self, Compression};
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -80,16 +82,46 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
-    /// How import:DIR writes items.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
-    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
+    pub(crate) import: Import,
+    #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// What files for import are like.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of --to import:DIR")]
+pub(crate) struct Import {
+    /// How items are written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
+    /// How objects are compressed.
+    #[arg(long, value_enum, value_name = "COMPRESSION", default_value_t = ImportCompression::Gzip)]
+    pub(crate) import_compression: ImportCompression,
+    /// The text of an object before it is compressed, such as 256MiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) import_object_size: usize,
+}
+
+impl Import {
+    pub(crate) fn options(&self) -> import_files::Options {
+        import_files::Options {
+            format: match self.import_format {
+                ImportFormat::DynamodbJson => Format::Json,
+                ImportFormat::Ion => Format::Ion,
+            },
+            compression: match self.import_compression {
+                ImportCompression::Gzip => Compression::Gzip,
+                ImportCompression::Zstd => Compression::Zstd,
+            },
+            object_bytes: self.import_object_size as u64,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,6 +130,12 @@ pub(crate) enum ImportFormat {
     DynamodbJson,
     /// Amazon Ion text.
     Ion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportCompression {
+    Gzip,
+    Zstd,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,13 +12,13 @@ use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
-use crate::model::{EntityId, Format, SourceId, Targets};
+use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::DynamoDbSink;
-use crate::sink::import_files::ImportFiles;
+use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
 use crate::source::manifest::{self, Export};
@@ -55,8 +55,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
-    /// How `import:` writes items.
-    pub import_format: Format,
+    /// What the files of `import:` are like.
+    pub import: import_files::Options,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
     /// Workers; the output does not depend on it.
@@ -347,7 +347,7 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
+                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

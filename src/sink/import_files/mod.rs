@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crc32fast::Hasher;
-use flate2::{Compress, Compression, FlushCompress};
+use flate2::{Compress, FlushCompress};
 use serde::Serialize;
 
 use crate::codec::{ddb_json, ion};
@@ -22,6 +22,33 @@ use crate::model::{DatasetId, Format, KeySchema, Table, TableId, Targets};
 use crate::sink::table_folders::{Account, TableFolders};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written, WrittenFile};
 use crate::store::{Begin, OutputFolder, StagedFile, Staging};
+
+/// What the files are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How items are written.
+    pub format: Format,
+    /// How objects are compressed.
+    pub compression: Compression,
+    /// Bytes of text in an object, before compression.
+    pub object_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { format: Format::Json, compression: Compression::default(), object_bytes: RollAt::default().bytes }
+    }
+}
+
+/// How objects are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip.
+    #[default]
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
 
 /// Where an object ends and the next begins. Objects are cut between payloads, so one that holds a single larger payload
 /// is larger.
@@ -78,12 +105,12 @@ struct Block {
 #[derive(Debug)]
 pub struct ImportFiles {
     folders: Arc<TableFolders>,
-    format: Format,
+    options: Options,
     roll_at: RollAt,
 }
 
 impl ImportFiles {
-    /// A sink that writes below `folder` in `format`. `names` maps a table's name in the pipeline to its name in the service, for
+    /// A sink that writes below `folder`. `names` maps a table's name in the pipeline to its name in the service, for
     /// `table.json`; a table that is not in it keeps its name. Folders have the pipeline's names.
     #[must_use]
     pub fn new(
@@ -91,9 +118,10 @@ impl ImportFiles {
         overwrite: bool,
         targets: Arc<Targets>,
         names: BTreeMap<String, String>,
-        format: Format,
+        options: Options,
     ) -> Self {
-        Self { folders: Arc::new(TableFolders::new(folder.into(), overwrite, targets, names)), format, roll_at: RollAt::default() }
+        let roll_at = RollAt { bytes: options.object_bytes, ..RollAt::default() };
+        Self { folders: Arc::new(TableFolders::new(folder.into(), overwrite, targets, names)), options, roll_at }
     }
 
     /// Sets where objects end.
@@ -110,11 +138,15 @@ impl Sink for ImportFiles {
     }
 
     fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        if self.options.compression == Compression::Zstd {
+            return Err(Error::new(Kind::Usage, "files for import cannot be compressed with zstd yet")
+                .with("hint", "leave --import-compression out"));
+        }
         self.folders.prepare(begin).map(|()| Vec::new())
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
-        Arc::new(Lines { format: self.format })
+        Arc::new(Lines { format: self.options.format })
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
@@ -122,7 +154,7 @@ impl Sink for ImportFiles {
         Ok(Box::new(Objects {
             folders: Arc::clone(&self.folders),
             staging: self.folders.staging()?,
-            format: self.format,
+            format: self.options.format,
             roll_at: self.roll_at,
             unit,
             open: std::iter::repeat_with(|| None).take(tables).collect(),
@@ -140,7 +172,7 @@ impl Sink for ImportFiles {
             let path = self.folders.folder(id).join("table.json");
             let data = BucketSource::new(self.folders.within(), &table.name);
             let mut file = staging.create(&path)?;
-            file.put(table_json(table, self.folders.service_name(id), self.format, data).as_bytes())?;
+            file.put(table_json(table, self.folders.service_name(id), self.options.format, data).as_bytes())?;
             let bytes = file.finish()?;
             files.push(WrittenFile { path, items: 0, bytes });
         }
@@ -191,7 +223,7 @@ impl Encoder for Lines {
 
 /// Deflate blocks that hold `bytes` and end at a byte boundary with an empty stored block.
 fn deflate(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut state = Compress::new(Compression::new(LEVEL), false);
+    let mut state = Compress::new(flate2::Compression::new(LEVEL), false);
     let mut out = Vec::with_capacity(bytes.len() / 4 + 64);
     loop {
         let read = usize::try_from(state.total_in()).expect("no more was read than lies in memory");
@@ -460,7 +492,8 @@ mod tests {
 
     fn sink_in(format: Format, dir: &std::path::Path, roll_at: RollAt) -> ImportFiles {
         let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
-        let sink = ImportFiles::new(dir.to_owned(), false, targets(), names, format).with_roll_at(roll_at);
+        let sink =
+            ImportFiles::new(dir.to_owned(), false, targets(), names, Options { format, ..Options::default() }).with_roll_at(roll_at);
         sink.prepare(Begin::Anew).unwrap();
         sink
     }
