@@ -166,6 +166,7 @@ pub(crate) struct Inspect {
 
 /// How AWS is reached.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "How AWS is reached")]
 pub(crate) struct Service {
     /// The address of the services, for a local or compatible server.
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -198,6 +199,7 @@ fn address(text: &str) -> Result<String, String> {
 
 /// How exports are found and checked.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "How exports are found and checked")]
 pub(crate) struct Reading {
     /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
     #[arg(long, value_name = "CHOICE")]

@@ -14,13 +14,13 @@ use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
 use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
-use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::DynamoDbSink;
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
+use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
 
@@ -331,9 +331,12 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
-#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet uses the pool"))]
 pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
+    let spawn = || -> Spawn {
+        let pool = Arc::clone(pool);
+        Arc::new(move |job| pool.spawn_fifo(job))
+    };
     options
         .destinations
         .iter()
@@ -341,13 +344,11 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
-                    let pool = Arc::clone(pool);
-                    let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
-                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn()))
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import))
+                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import, spawn()))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
