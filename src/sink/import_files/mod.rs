@@ -1,8 +1,9 @@
-//! Files for `DynamoDB`'s imports: compressed objects in `DynamoDB` JSON or Amazon Ion, and `table.json`.
+//! Files for `DynamoDB`'s imports: compressed objects in `DynamoDB` JSON or Amazon Ion, and the requests that load them.
 //!
-//! Layout: `DIR/TABLE/data/part-u00001-0000.json.gz`, one `{"Item":{…}}` a line, or `….ion.gz`, one `$ion_1_0 {Item:{…}}` a line, or `….zst`;
-//! and beside `data/` the file `DIR/TABLE/table.json` for `aws dynamodb import-table --cli-input-json`. Nothing but data lies below `data/`,
-//! because the import reads every object under its prefix as data.
+//! Layout: `DIR/TABLE/data/part-u00001-0000.json.gz`, one `{"Item":{…}}` a line, or `….ion.gz`, one `$ion_1_0 {Item:{…}}` a line, or
+//! `….zst`. Nothing but data lies below `data/`, because the import reads every object under its prefix as data. Beside it
+//! `DIR/TABLE/table.json` is the request of `ImportTable`, which makes a table, and `DIR/TABLE/bulk-put.json` that of `StartBulkPutItems`,
+//! which fills one; `DIR/import.sh` sends either, and `DIR/counts.json` says what must arrive.
 //!
 //! The lines of a table are gathered to windows, and spread in each so that those of one partition key are far from each other (`order`).
 //! A window is cut into pieces, which the pool compresses and the lane appends to several objects in turn (`write`).
@@ -15,18 +16,20 @@ mod write;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use encode::Payload;
+pub use request::{Counts, TableCounts};
 
 use crate::error::{Error, Kind, Result};
 use crate::limits::thousands;
-use crate::model::{Format, TableId, Targets};
+use crate::model::{DatasetId, Format, Table, TableId, Targets};
 use crate::sink::table_folders::TableFolders;
 use crate::sink::{Encoder, Sink, Spawn, Writer, Written, WrittenFile};
 use crate::store::{Begin, OutputFolder};
 use encode::Lines;
-use request::{BucketSource, table_json};
+use request::{Place, bulk_put_json, table_json};
 use write::Objects;
 
 /// What the files are like.
@@ -56,6 +59,12 @@ pub enum Compression {
     /// Zstandard.
     Zstd,
 }
+
+/// What the data should count, at the top of the folder.
+pub const COUNTS: &str = "counts.json";
+
+/// The commands that load the data, at the top of the folder.
+const SCRIPT: &str = "import.sh";
 
 /// The most objects of an import (AWS, "Quotas": import from Amazon S3).
 const OBJECTS: u64 = 50_000;
@@ -144,6 +153,9 @@ impl Sink for ImportFiles {
     }
 
     fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        if let Some(table) = self.folders.targets().tables.iter().find(|table| [COUNTS, SCRIPT].contains(&table.name.as_str())) {
+            return Err(Error::new(Kind::Usage, "the table's name is that of a file beside its folder").with("table", &table.name));
+        }
         self.folders.prepare(begin).map(|()| Vec::new())
     }
 
@@ -155,39 +167,68 @@ impl Sink for ImportFiles {
         Ok(Box::new(Objects::new(Arc::clone(&self.folders), self.options, self.limits, Arc::clone(&self.spawn), unit)?))
     }
 
-    /// Writes a `table.json` for every table, also for one without items, so that an empty table can be made as well.
+    /// Writes the requests for every table, also for one without items, so that an empty table can be made as well.
     fn commit(&self, written: &[Written]) -> Result<()> {
+        let counts = self.counts(written);
+        self.check_objects(&counts)?;
         let mut files: Vec<WrittenFile> = written.iter().flat_map(|unit| unit.files.iter().cloned()).collect();
-        self.check_objects(&files)?;
         let staging = self.folders.staging()?;
-        for (at, table) in (0..).zip(&self.folders.targets().tables) {
-            let id = TableId(at);
-            let path = self.folders.folder(id).join("table.json");
-            let data = BucketSource::new(self.folders.within(), &table.name);
+        let mut write = |path: PathBuf, text: &str| {
             let mut file = staging.create(&path)?;
-            file.put(table_json(table, self.folders.service_name(id), self.options, data).as_bytes())?;
+            file.put(text.as_bytes())?;
             let bytes = file.finish()?;
             files.push(WrittenFile { path, items: 0, bytes });
+            Ok::<_, Error>(())
+        };
+        let place = Place::of(self.folders.within());
+        let tables = (0..).map(TableId).zip(&self.folders.targets().tables).map(|(id, table)| (table, self.folders.service_name(id)));
+        for (id, (table, service_name)) in (0..).map(TableId).zip(tables.clone()) {
+            let folder = self.folders.folder(id);
+            write(folder.join("table.json"), &table_json(table, service_name, self.options, &place))?;
+            write(folder.join("bulk-put.json"), &bulk_put_json(table, service_name, self.options, &place))?;
         }
+        write(SCRIPT.into(), &place.import_sh(tables))?;
+        write(COUNTS.into(), &counts.json())?;
         self.folders.publish(files.iter())
     }
 }
 
 impl ImportFiles {
-    /// An import of more objects than the service takes would fail when everything lies in S3.
-    fn check_objects(&self, files: &[WrittenFile]) -> Result<()> {
-        for (at, table) in (0..).zip(&self.folders.targets().tables) {
-            let folder = self.folders.folder(TableId(at));
-            let objects = files.iter().filter(|file| file.path.starts_with(&folder)).count() as u64;
-            if objects > self.limits.objects {
-                return Err(Error::new(Kind::Output, "a table has more objects than one import takes")
-                    .with("table", &table.name)
-                    .with("found", format_args!("{} objects", thousands(objects)))
-                    .with("expected", format_args!("at most {}", thousands(self.limits.objects)))
-                    .with("hint", format_args!("run it again with a larger --import-object-size than {} bytes; from 1GiB on, a unit of work ends with one short object a table, not four", thousands(self.options.object_bytes))));
+    /// What all units wrote, by table.
+    fn counts(&self, written: &[Written]) -> Counts {
+        let targets = self.folders.targets();
+        let table = |(id, table): (TableId, &Table)| {
+            let mut counts = TableCounts { table: table.name.clone(), ..TableCounts::default() };
+            for content in written.iter().filter_map(|unit| unit.tables.get(&id.0)) {
+                counts.text_bytes += content.text_bytes;
+                for (dataset, items) in content.items.iter().filter(|(_, items)| **items > 0) {
+                    counts.items += items;
+                    *counts.entities.entry(targets.dataset(DatasetId(*dataset)).name.clone()).or_default() += items;
+                }
             }
-        }
-        Ok(())
+            let folder = self.folders.folder(id);
+            for file in written.iter().flat_map(|unit| &unit.files).filter(|file| file.path.starts_with(&folder)) {
+                counts.objects += 1;
+                counts.bytes += file.bytes;
+            }
+            counts
+        };
+        Counts { tables: (0..).map(TableId).zip(&targets.tables).map(table).collect() }
+    }
+
+    /// An import of more objects than the service takes would fail when everything lies in S3.
+    fn check_objects(&self, counts: &Counts) -> Result<()> {
+        let Some(table) = counts.tables.iter().find(|table| table.objects > self.limits.objects) else { return Ok(()) };
+        let larger = if self.options.object_bytes < 1 << 30 {
+            "; from 1GiB on, a unit of work leaves one short object a table, not four"
+        } else {
+            ""
+        };
+        Err(Error::new(Kind::Output, "a table has more objects than one import takes")
+            .with("table", &table.table)
+            .with("found", format_args!("{} objects", thousands(table.objects)))
+            .with("expected", format_args!("at most {}", thousands(self.limits.objects)))
+            .with("hint", format_args!("run it again with an --import-object-size above {}{larger}", thousands(self.options.object_bytes))))
     }
 }
 

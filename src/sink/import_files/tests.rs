@@ -238,7 +238,7 @@ fn what_waits_in_memory_is_bounded() {
 #[test]
 fn an_object_ends_before_the_piece_that_would_make_it_too_large() {
     let keys: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| (name, "1")).to_vec();
-    let line = 43;
+    let line = 41;
     for (object_bytes, object_items, expected) in [
         (3 * line, 99, vec![3, 2]),
         (2 * line, 99, vec![2, 2, 1]),
@@ -304,7 +304,7 @@ fn large_and_incompressible_payloads_come_back_whole() {
 }
 
 #[test]
-fn the_table_can_be_made_from_table_json_even_when_it_got_no_item() {
+fn the_table_can_be_made_or_filled_even_when_it_got_no_item() {
     let dir = tempfile::tempdir().unwrap();
     let sink = sink(dir.path(), JSON, Limits::default());
     sink.commit(&[run(&sink, &[])]).unwrap();
@@ -370,4 +370,60 @@ fn the_table_can_be_made_from_table_json_even_when_it_got_no_item() {
     let counts = std::fs::read_to_string(dir.path().join("counts/table.json")).unwrap();
     assert!(counts.contains(r#""TableName": "counts""#) && counts.contains(r#""AttributeType": "N""#));
     assert!(!counts.contains("GlobalSecondaryIndexes"));
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("docs/bulk-put.json")).unwrap(),
+        r#"{
+  "TableName": "prod-docs",
+  "InputS3Configuration": {
+    "S3Bucket": "REPLACE-WITH-YOUR-BUCKET",
+    "S3KeyPrefix": "docs/data/",
+    "InputFormat": "DYNAMODB_JSON",
+    "InputCompressionType": "GZIP"
+  },
+  "OutputS3Configuration": {
+    "S3Bucket": "REPLACE-WITH-YOUR-BUCKET",
+    "S3KeyPrefix": "bulk-put-errors/docs/",
+    "OutputType": [
+      "ERROR"
+    ]
+  }
+}
+"#
+    );
+}
+
+#[test]
+fn the_counts_say_what_must_arrive() {
+    let (dir, arena) = (tempfile::tempdir().unwrap(), Arena::new());
+    let sink = sink(dir.path(), JSON, Limits::default());
+    let of = |table, dataset, keys: &[(&'static str, &'static str)]| outgoing(&arena, table, dataset, keys);
+    let written = [
+        run(&sink, &[vec![of(0, 0, &[("a", "1"), ("b", "1")]), of(0, 1, &[("c", "1")])]]),
+        Written {
+            tables: BTreeMap::from([(0, TableContent { items: BTreeMap::from([(0, 2), (1, 0)]), text_bytes: 9 })]),
+            ..Written::default()
+        },
+    ];
+    let bytes = written[0].bytes;
+    sink.commit(&written).unwrap();
+    let found: Counts = serde_json::from_slice(&std::fs::read(dir.path().join(COUNTS)).unwrap()).unwrap();
+    let docs = TableCounts {
+        table: "docs".to_owned(),
+        items: 5,
+        entities: BTreeMap::from([("Document".to_owned(), 4), ("Count".to_owned(), 1)]),
+        objects: 1,
+        bytes,
+        text_bytes: 3 * 41 + 9,
+    };
+    assert_eq!(found, Counts { tables: vec![docs, TableCounts { table: "counts".to_owned(), ..TableCounts::default() }] });
+}
+
+#[test]
+fn a_table_cannot_have_the_name_of_a_file_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut targets = Targets::clone(&targets());
+    targets.tables[1].name = COUNTS.to_owned();
+    let sink = ImportFiles::new(dir.path().to_owned(), false, Arc::new(targets), BTreeMap::new(), JSON, at_once());
+    let error = sink.prepare(Begin::Anew).unwrap_err();
+    assert!(error.to_string().contains("table: counts.json"), "{error}");
 }
