@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::model::Format;
+use dynamorph::sink::import_files::{self, Compression};
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -97,14 +99,13 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
-    /// How import:DIR writes items.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
-    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
     pub(crate) live: Live,
+    #[command(flatten)]
+    pub(crate) import: Import,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -148,12 +149,49 @@ impl Live {
     }
 }
 
+/// What files for import are like.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of --to import:DIR")]
+pub(crate) struct Import {
+    /// How items are written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
+    /// How objects are compressed.
+    #[arg(long, value_enum, value_name = "COMPRESSION", default_value_t = ImportCompression::Gzip)]
+    pub(crate) import_compression: ImportCompression,
+    /// The text of an object before it is compressed, such as 256MiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) import_object_size: usize,
+}
+
+impl Import {
+    pub(crate) fn options(&self) -> import_files::Options {
+        import_files::Options {
+            format: match self.import_format {
+                ImportFormat::DynamodbJson => Format::Json,
+                ImportFormat::Ion => Format::Ion,
+            },
+            compression: match self.import_compression {
+                ImportCompression::Gzip => Compression::Gzip,
+                ImportCompression::Zstd => Compression::Zstd,
+            },
+            object_bytes: self.import_object_size as u64,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportFormat {
     /// DynamoDB JSON.
     DynamodbJson,
     /// Amazon Ion text.
     Ion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportCompression {
+    Gzip,
+    Zstd,
 }
 
 #[derive(Debug, clap::Args)]
@@ -184,6 +222,7 @@ pub(crate) struct Inspect {
 
 /// How AWS is reached.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "How AWS is reached")]
 pub(crate) struct Service {
     /// The address of the services, for a local or compatible server.
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -216,6 +255,7 @@ fn address(text: &str) -> Result<String, String> {
 
 /// How exports are found and checked.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "How exports are found and checked")]
 pub(crate) struct Reading {
     /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
     #[arg(long, value_name = "CHOICE")]

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
-use dynamorph::model::Format;
 use dynamorph::sink::batch_write::{self, Condition};
 use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
-use crate::cli::args::{Args, ImportFormat, Live, Output, Run};
+use crate::cli::args::{Args, Live, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
@@ -25,10 +24,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let options = Options {
         destinations,
         overwrite: command.overwrite,
-        import_format: match command.import_format {
-            ImportFormat::DynamodbJson => Format::Json,
-            ImportFormat::Ion => Format::Ion,
-        },
+        import: command.import.options(),
         table_names: table_names(&command.table)?,
         jobs: jobs(command.jobs),
         limit: command.limit,

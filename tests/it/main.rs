@@ -7,6 +7,7 @@ mod copies;
 mod exports;
 mod fixtures;
 mod folders;
+mod import_files;
 mod incremental;
 mod interop;
 mod layers;
