@@ -2,9 +2,13 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are the help texts, which show no backticks")]
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::model::Format;
+use dynamorph::sink::import_files::{self, Compression};
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -119,16 +123,85 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
-    /// How import:DIR writes items.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
-    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
+    pub(crate) live: Live,
+    #[command(flatten)]
+    pub(crate) import: Import,
+    #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// The heading of what only one sink heeds.
+const LIVE: &str = "Options of --to dynamodb";
+
+/// How `dynamodb` writes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Live {
+    /// The most write units a second, over all tables and their indexes. Default: as many as the tables take.
+    #[arg(long, value_name = "N", help_heading = LIVE)]
+    pub(crate) max_write_units: Option<NonZeroU32>,
+    /// Start with a tenth of --max-write-units and grow evenly to the whole in this time, such as 30s, 5m or 1h.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units", help_heading = LIVE)]
+    pub(crate) ramp: Option<Duration>,
+    /// Write only where no item has the key.
+    #[arg(long, conflicts_with = "if_newer", help_heading = LIVE)]
+    pub(crate) if_absent: bool,
+    /// Write only where the item there has a smaller ATTR, or none, or where there is no item.
+    #[arg(long, value_name = "ATTR", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = LIVE)]
+    pub(crate) if_newer: Option<String>,
+    /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
+    #[arg(long, help_heading = LIVE)]
+    pub(crate) create_tables: bool,
+}
+
+impl Live {
+    /// The first of these options that was given, as it is written.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        [
+            (self.max_write_units.is_some(), "--max-write-units"),
+            (self.if_absent, "--if-absent"),
+            (self.if_newer.is_some(), "--if-newer"),
+            (self.create_tables, "--create-tables"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+}
+
+/// What files for import are like.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of --to import:DIR")]
+pub(crate) struct Import {
+    /// How items are written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
+    /// How objects are compressed.
+    #[arg(long, value_enum, value_name = "COMPRESSION", default_value_t = ImportCompression::Gzip)]
+    pub(crate) import_compression: ImportCompression,
+    /// The text of an object before it is compressed, such as 256MiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) import_object_size: usize,
+}
+
+impl Import {
+    pub(crate) fn options(&self) -> import_files::Options {
+        import_files::Options {
+            format: match self.import_format {
+                ImportFormat::DynamodbJson => Format::Json,
+                ImportFormat::Ion => Format::Ion,
+            },
+            compression: match self.import_compression {
+                ImportCompression::Gzip => Compression::Gzip,
+                ImportCompression::Zstd => Compression::Zstd,
+            },
+            object_bytes: self.import_object_size as u64,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -137,6 +210,12 @@ pub(crate) enum ImportFormat {
     DynamodbJson,
     /// Amazon Ion text.
     Ion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportCompression {
+    Gzip,
+    Zstd,
 }
 
 #[derive(Debug, clap::Args)]
@@ -222,6 +301,7 @@ fn account(text: &str) -> Result<String, String> {
 
 /// How AWS is reached.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "How AWS is reached")]
 pub(crate) struct Service {
     /// The address of the services, for a local or compatible server.
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -254,6 +334,7 @@ fn address(text: &str) -> Result<String, String> {
 
 /// How exports are found and checked.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "How exports are found and checked")]
 pub(crate) struct Reading {
     /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
     #[arg(long, value_name = "CHOICE")]
@@ -300,9 +381,36 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let seconds = match text[digits.len()..].trim_start() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    match digits.parse::<u32>() {
+        Ok(number) if number > 0 && seconds > 0 => Ok(Duration::from_secs(u64::from(number) * seconds)),
+        _ => Err("expected a number above 0 with s, m or h behind it, such as 30s".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use std::time::Duration;
+
+    use super::{duration, size};
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("1s", 1), ("90 s", 90), ("5m", 300), ("2h", 7200)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in ["", "0s", "5", "m", "1.5h", "-1s", "1d", "99999999999s", "1s s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_has_a_unit_or_none() {
