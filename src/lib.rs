@@ -87,4 +87,5 @@ pub mod proof;
 mod exec;
 
 pub use exec::{Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect};
+pub use exec::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};
 pub use plan::Plan;

@@ -7,6 +7,7 @@ mod progress;
 mod report;
 mod run;
 mod service;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Done, with rejects above the limit.
 const REJECTS: u8 = 3;
+/// A target is not as the pipeline says.
+const DIFFERENT: u8 = 4;
 /// Stopped; the same command goes on.
 const STOPPED: u8 = 5;
 
@@ -35,6 +38,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::Verify(command) => verify::verify(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

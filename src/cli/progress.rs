@@ -88,6 +88,8 @@ impl Observer for Progress {
                     Pass::Survey => "survey",
                     Pass::Write => "write",
                     Pass::Inspect => "inspect",
+                    Pass::Expect => "expect",
+                    Pass::Target => "target",
                 };
                 self.start(name, items);
             }

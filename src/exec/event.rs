@@ -35,6 +35,10 @@ pub enum Pass {
     Write,
     /// Items are described, nothing is written.
     Inspect,
+    /// Items are carried, to know what must be in a target.
+    Expect,
+    /// The items of a target are read.
+    Target,
 }
 
 /// Gets the events of a run, on the thread that called it.

@@ -15,6 +15,7 @@ mod rejects;
 mod route;
 mod summary;
 mod units;
+mod verify;
 mod work;
 
 pub use examples::{ExampleFailure, check_examples};
@@ -23,3 +24,4 @@ pub use job::Job;
 pub use ledger::Counts;
 pub use options::{Destination, Input, Options};
 pub use summary::Summary;
+pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

@@ -221,6 +221,8 @@ pub struct Rules {
     pub keys_are_unique: bool,
     /// What is there, is not expected and is counted as none of these is left out.
     pub only: Option<BTreeSet<u32>>,
+    /// Only these places are compared; `None`: all.
+    pub places: Option<BTreeSet<u32>>,
     /// How many differences of each kind are kept.
     pub keep: usize,
 }
@@ -307,6 +309,9 @@ impl Comparison<'_> {
         let mut entries = Vec::new();
         for (path, is_found) in sides.into_iter().zip([false, true]) {
             each_entry(path, |Entry { place, row, key, hash, origin }| {
+                if self.rules.places.as_ref().is_some_and(|places| !places.contains(&place)) {
+                    return Ok(());
+                }
                 entries.push(Held { place, key: arena.alloc_slice_copy(key), is_found, hash, origin, row });
                 Ok(())
             })
@@ -498,7 +503,7 @@ mod tests {
         differences.iter().map(one).collect()
     }
 
-    const UNIQUE: Rules = Rules { keys_are_unique: true, only: None, keep: 10 };
+    const UNIQUE: Rules = Rules { keys_are_unique: true, only: None, places: None, keep: 10 };
 
     #[test]
     fn missing_extra_different_and_duplicate_keys_are_told_apart_for_any_number_of_partitions() {
