@@ -71,7 +71,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
     let (source, path) = match text.split_once('=') {
         Some((name, path)) if named => (Some(name.to_owned()), path),
@@ -126,7 +126,8 @@ fn check_live(command: &Run) -> Result<(), Error> {
     }
 }
 
-fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
+/// The real names of tables.
+pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeMap::new();
     for pair in pairs {
         match pair.split_once('=') {

@@ -64,12 +64,7 @@ impl Observer for Recorder<'_> {
     fn event(&mut self, event: Event) {
         match &event {
             Event::Started { pass, items } => {
-                let pass = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                };
-                self.heartbeat = Heartbeat { pass: pass.to_owned(), of: *items, ..Heartbeat::default() };
+                self.heartbeat = Heartbeat { pass: pass.name().to_owned(), of: *items, ..Heartbeat::default() };
                 self.started = Instant::now();
                 self.write();
             }
