@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
+mod tables;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,13 @@ impl DynamoDb {
         aws.check_credentials()?;
         let client = aws.dynamodb();
         Ok(Self { aws, client, patience: Duration::from_mins(1) })
+    }
+
+    /// Sets how long the service may give no usable answer.
+    #[must_use]
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Where requests go, in words for a message.

@@ -422,7 +422,7 @@ mod tests {
     use flate2::read::{GzDecoder, MultiGzDecoder};
 
     use super::*;
-    use crate::model::{Arena, Dataset, EntityId, FileId, Index, Item, KeyAttribute, KeyType, Origin, Raw, Row, Value};
+    use crate::model::{Arena, Creation, Dataset, EntityId, FileId, Index, Item, KeyAttribute, KeyType, Origin, Raw, Row, Value};
 
     fn key(partition: (&str, KeyType), sort: Option<(&str, KeyType)>) -> KeySchema {
         let attribute = |(name, kind): (&str, KeyType)| KeyAttribute { name: name.to_owned(), kind };
@@ -430,7 +430,13 @@ mod tests {
     }
 
     fn targets() -> Arc<Targets> {
-        let table = |name: &str, key: KeySchema, indexes: Vec<Index>| Table { name: name.to_owned(), key, indexes, type_attribute: None };
+        let table = |name: &str, key: KeySchema, indexes: Vec<Index>| Table {
+            name: name.to_owned(),
+            key,
+            indexes,
+            type_attribute: None,
+            creation: Creation::default(),
+        };
         let recent = key(("GSI1PK", KeyType::S), Some(("SK", KeyType::S)));
         Arc::new(Targets {
             tables: vec![
