@@ -90,4 +90,5 @@ pub use exec::{
     Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Status, Stop, Summary, UNIT_BYTES, check_examples, event,
     inspect, status,
 };
+pub use exec::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};
 pub use plan::Plan;

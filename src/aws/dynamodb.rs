@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
+pub mod read_rate;
+pub mod scan;
 mod tables;
 
 use std::sync::Arc;

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use dynamorph::model::Format;
+use dynamorph::sink::import_files::{self, Compression};
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
-/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above
-/// --max-rejects; 5 stopped, and the same command goes on.
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects; 4 verify
+/// found differences; 5 stopped, and the same command goes on.
 #[derive(Debug, Parser)]
 #[command(name = "dynamorph", version, max_term_width = 120)]
 pub(crate) struct Args {
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Say where a run is, from another terminal, or what a finished run did.
     Status(Status),
+    /// Compare targets with what the pipeline makes of the exports: counts, checksums, and every key that differs.
+    Verify(VerifyTargets),
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,14 +101,13 @@ pub(crate) struct Run {
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,
-    /// How import:DIR writes items.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
-    pub(crate) import_format: ImportFormat,
     /// More rejects than this give exit code 3.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
     pub(crate) live: Live,
+    #[command(flatten)]
+    pub(crate) import: Import,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -148,12 +151,49 @@ impl Live {
     }
 }
 
+/// What files for import are like.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of --to import:DIR")]
+pub(crate) struct Import {
+    /// How items are written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
+    pub(crate) import_format: ImportFormat,
+    /// How objects are compressed.
+    #[arg(long, value_enum, value_name = "COMPRESSION", default_value_t = ImportCompression::Gzip)]
+    pub(crate) import_compression: ImportCompression,
+    /// The text of an object before it is compressed, such as 256MiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) import_object_size: usize,
+}
+
+impl Import {
+    pub(crate) fn options(&self) -> import_files::Options {
+        import_files::Options {
+            format: match self.import_format {
+                ImportFormat::DynamodbJson => Format::Json,
+                ImportFormat::Ion => Format::Ion,
+            },
+            compression: match self.import_compression {
+                ImportCompression::Gzip => Compression::Gzip,
+                ImportCompression::Zstd => Compression::Zstd,
+            },
+            object_bytes: self.import_object_size as u64,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ImportFormat {
     /// DynamoDB JSON.
     DynamodbJson,
     /// Amazon Ion text.
     Ion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportCompression {
+    Gzip,
+    Zstd,
 }
 
 #[derive(Debug, clap::Args)]
@@ -182,8 +222,50 @@ pub(crate) struct Inspect {
     pub(crate) service: Service,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyTargets {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// The exports that the run read, in the same forms.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// What is compared: dynamodb (live tables), import:DIR, batch:DIR, parquet:DIR, or export:[TABLE=]EXPORT (a full export of a target
+    /// table); all but batch: from s3://BUCKET/PREFIX too. Repeat for several.
+    #[arg(long, value_name = "TARGET", required = true)]
+    pub(crate) against: Vec<String>,
+    /// The real name of a live table, for example docs=prod-docs. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Compare only this entity. Repeat for more.
+    #[arg(long, value_name = "ENTITY")]
+    pub(crate) only: Vec<String>,
+    /// Compare counts only, by entity; no item with another.
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) counts: bool,
+    /// Compare only the keys whose hash falls into so many percent; the others may differ. All items are read all the same.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) sample: Option<f64>,
+    /// Show so many keys that differ, with what differs; all are in WORK/differences.jsonl.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) show: usize,
+    /// Read live tables with at most so many read units a second, together.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_read_units: Option<NonZeroU32>,
+    /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
+    /// Workers. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
 /// How AWS is reached.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "How AWS is reached")]
 pub(crate) struct Service {
     /// The address of the services, for a local or compatible server.
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -216,6 +298,7 @@ fn address(text: &str) -> Result<String, String> {
 
 /// How exports are found and checked.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "How exports are found and checked")]
 pub(crate) struct Reading {
     /// Which export is meant where a folder holds several: latest, an export's id, or "as-of TIME" such as as-of 2026-01-14T10:00:00Z.
     #[arg(long, value_name = "CHOICE")]

@@ -9,6 +9,7 @@ mod report;
 mod run;
 mod service;
 mod status;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Done, with rejects above the limit.
 const REJECTS: u8 = 3;
+/// A target is not as the pipeline says.
+const DIFFERENT: u8 = 4;
 /// Stopped; the same command goes on.
 const STOPPED: u8 = 5;
 
@@ -38,6 +41,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
         Command::Status(command) => status::status(&args, command),
+        Command::Verify(command) => verify::verify(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -83,14 +83,7 @@ impl Observer for Progress {
             return;
         }
         match event {
-            Event::Started { pass, items } => {
-                let name = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                };
-                self.start(name, items);
-            }
+            Event::Started { pass, items } => self.start(pass.name(), items),
             Event::Read { items, .. } => self.advance(items),
             Event::GoingOn { units, of, items } => {
                 let text = format!("going on: {units} of {of} units are done already");

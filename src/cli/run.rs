@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
-use dynamorph::model::Format;
 use dynamorph::sink::batch_write::{self, Condition};
 use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
-use crate::cli::args::{Args, ImportFormat, Live, Output, Run};
+use crate::cli::args::{Args, Live, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
@@ -25,10 +24,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let options = Options {
         destinations,
         overwrite: command.overwrite,
-        import_format: match command.import_format {
-            ImportFormat::DynamodbJson => Format::Json,
-            ImportFormat::Ion => Format::Ion,
-        },
+        import: command.import.options(),
         table_names: table_names(&command.table)?,
         jobs: jobs(command.jobs),
         limit: command.limit,
@@ -75,7 +71,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
     let (source, path) = match text.split_once('=') {
         Some((name, path)) if named => (Some(name.to_owned()), path),
@@ -130,7 +126,8 @@ fn check_live(command: &Run) -> Result<(), Error> {
     }
 }
 
-fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
+/// The real names of tables.
+pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeMap::new();
     for pair in pairs {
         match pair.split_once('=') {

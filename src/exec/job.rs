@@ -423,6 +423,7 @@ impl Job {
         let report =
             serde_json::to_vec_pretty(&summary).map_err(|error| Error::new(Kind::Bug, "cannot write the report").caused_by(error))?;
         crate::store::write_atomically(&self.work.path().join(state::REPORT), &report)?;
+        state::tidy(self.work.path());
         Ok(summary)
     }
 

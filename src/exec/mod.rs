@@ -18,6 +18,7 @@ mod status;
 mod stop;
 mod summary;
 mod units;
+mod verify;
 mod work;
 
 pub use examples::{ExampleFailure, check_examples};
@@ -28,3 +29,4 @@ pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;
 pub use summary::Summary;
+pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

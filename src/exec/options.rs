@@ -11,15 +11,15 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
-use crate::model::{EntityId, Format, SourceId, Targets};
+use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
-use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::{self, DynamoDbSink};
-use crate::sink::import_files::ImportFiles;
+use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
+use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
 
@@ -54,8 +54,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
-    /// How `import:` writes items.
-    pub import_format: Format,
+    /// What the files of `import:` are like.
+    pub import: import_files::Options,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
     /// Workers; the output does not depend on it.
@@ -86,7 +86,7 @@ impl Options {
         let Self {
             destinations,
             overwrite: _,
-            import_format,
+            import,
             table_names,
             jobs: _,
             limit,
@@ -98,7 +98,7 @@ impl Options {
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
-        format!("{:?}", (destinations, import_format, table_names, limit, only, unit_bytes))
+        format!("{:?}", (destinations, import, table_names, limit, only, unit_bytes))
     }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
         return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
     }
     check_folders(options)?;
-    check_table_names(plan, options)?;
+    check_table_names(plan, &options.table_names)?;
     #[cfg(feature = "parquet")]
     if options.destinations.iter().any(|destination| matches!(destination, Destination::Parquet(_))) {
         return Ok(());
@@ -159,9 +159,9 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
 }
 
 /// A real name is a table's name, and no two tables share one: their keys are proved apart table by table.
-fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
+pub(super) fn check_table_names(plan: &Plan, names: &BTreeMap<String, String>) -> Result<()> {
     let tables = &plan.targets.tables;
-    for (name, real) in &options.table_names {
+    for (name, real) in names {
         if !tables.iter().any(|table| table.name == *name) {
             let known: Vec<_> = tables.iter().map(|table| table.name.as_str()).collect();
             return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
@@ -176,7 +176,7 @@ fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
     }
     let mut real: BTreeMap<&str, &str> = BTreeMap::new();
     for table in tables {
-        let name = options.table_names.get(&table.name).unwrap_or(&table.name);
+        let name = names.get(&table.name).unwrap_or(&table.name);
         if let Some(other) = real.insert(name, &table.name) {
             return Err(Error::new(Kind::Usage, format!("two tables of the pipeline would be the one table `{name}`"))
                 .with("found", format_args!("{other} and {}", table.name))
@@ -381,9 +381,12 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
-#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet uses the pool"))]
 pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
+    let spawn = || -> Spawn {
+        let pool = Arc::clone(pool);
+        Arc::new(move |job| pool.spawn_fifo(job))
+    };
     options
         .destinations
         .iter()
@@ -391,13 +394,11 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
-                    let pool = Arc::clone(pool);
-                    let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
-                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn()))
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
+                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import, spawn()))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -26,6 +26,9 @@ pub(super) const REPORT: &str = "report.json";
 const SHAPES: &str = "survey.json";
 /// What the survey found of the keys.
 const COLLISIONS: &str = "collisions.bin";
+
+/// Where the run is, from time to time.
+pub(super) const PROGRESS: &str = "progress.json";
 
 /// What a run is. Two runs that are equal write the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +124,7 @@ pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<
 
 /// Forgets which run the folder holds; the first step when it is emptied.
 pub(super) fn forget(work: &Path) -> Result<()> {
-    for name in [RUN, REPORT, SHAPES, COLLISIONS] {
+    for name in [RUN, REPORT, SHAPES, COLLISIONS, PROGRESS] {
         match fs::remove_file(work.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&work.join(name), error)),
             _ => {}
@@ -153,6 +156,14 @@ pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)
     }
 }
 
+/// Takes away what only a run that goes on needs; the run is finished.
+pub(super) fn tidy(work: &Path) {
+    for name in [SHAPES, COLLISIONS, PROGRESS] {
+        // A file that stays is in nobody's way.
+        let _ = fs::remove_file(work.join(name));
+    }
+}
+
 fn json(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::new(Kind::Bug, "cannot write the state of the run").caused_by(error))
 }
@@ -166,5 +177,5 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Error {
-    Error::new(Kind::Output, "cannot use the work folder").with("path", PathBuf::from(path).display()).caused_by(error)
+    Error::new(Kind::Output, "cannot use the work folder").with("path", path.display()).caused_by(error)
 }

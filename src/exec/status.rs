@@ -1,6 +1,6 @@
 //! Where a run is, for whoever looks into its work folder from outside.
 //!
-//! A run leaves a heartbeat, `progress.json`, about once a second; the rest is read from its identity and the reports of its units.
+//! A run leaves a heartbeat about once a second; the rest is read from its identity and the reports of its units.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::ledger::{Counts, Ledger};
-use crate::exec::state::{self, Found};
+use crate::exec::state::{self, Found, PROGRESS};
 use crate::exec::units::UnitReport;
 use crate::exec::work::WorkFolder;
-
-/// The heartbeat.
-const PROGRESS: &str = "progress.json";
 
 /// How often it is written.
 const EVERY: Duration = Duration::from_secs(1);
@@ -67,12 +64,7 @@ impl Observer for Recorder<'_> {
     fn event(&mut self, event: Event) {
         match &event {
             Event::Started { pass, items } => {
-                let pass = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                };
-                self.heartbeat = Heartbeat { pass: pass.to_owned(), of: *items, ..Heartbeat::default() };
+                self.heartbeat = Heartbeat { pass: pass.name().to_owned(), of: *items, ..Heartbeat::default() };
                 self.started = Instant::now();
                 self.write();
             }

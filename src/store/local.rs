@@ -603,4 +603,39 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
         assert_eq!(files_in(temp.path()), ["new/report.json"]);
     }
+
+    #[test]
+    fn a_publication_that_was_cut_short_anywhere_is_finished_by_the_same_call() {
+        let names = ["a/1", "a/2", "b"].map(PathBuf::from);
+        let files: Vec<_> = names.iter().map(|name| (name.clone(), 3)).collect();
+        let earlier = || {
+            let temp = tempfile::tempdir().unwrap();
+            // An earlier run, whose file of the same name has another size.
+            let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
+            staging.put_whole(Path::new("b"), b"older").unwrap();
+            staging.publish(&[(PathBuf::from("b"), 5)]).unwrap();
+            let staging = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap();
+            names.iter().for_each(|name| staging.put_whole(name, b"new").unwrap());
+            temp
+        };
+        for moved in 0..=names.len() {
+            let temp = earlier();
+            let list = read_list(temp.path()).unwrap();
+            write_list(Published::under_way(list.as_ref(), &named(&files).unwrap()), temp.path()).unwrap();
+            for name in &names[..moved] {
+                fs::create_dir_all(parent_of(&temp.path().join(name))).unwrap();
+                fs::rename(temp.path().join(UNFINISHED).join(name), temp.path().join(name)).unwrap();
+            }
+            for _ in 0..2 {
+                LocalStaging::prepare(temp.path(), true, Begin::GoOn).unwrap().publish(&files).unwrap();
+                assert!(names.iter().all(|name| fs::read(temp.path().join(name)).unwrap() == b"new"));
+                assert!(!temp.path().join(UNFINISHED).exists());
+            }
+        }
+        // What is missing and was never moved stays missing.
+        let temp = earlier();
+        fs::remove_file(temp.path().join(UNFINISHED).join("b")).unwrap();
+        let error = LocalStaging::open(temp.path()).unwrap().publish(&files).unwrap_err();
+        assert!(error.message().contains("missing"), "{error}");
+    }
 }

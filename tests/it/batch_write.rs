@@ -662,10 +662,10 @@ fn a_service_that_is_gone_ends_the_run_when_patience_is_over() {
     let sink = sink(&url, vec![table("docs")]).with_limits(Limits { patience, ..Limits::default() });
     let start = Instant::now();
     let error = write(&sink, &docs(500), 70).unwrap_err();
-    assert_eq!(error.kind(), Kind::Service);
+    assert_eq!(error.kind(), Kind::Unavailable);
     assert!(error.to_string().contains("no usable answer"), "{error}");
     assert!(start.elapsed() >= patience);
-    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Service);
+    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Unavailable);
 }
 
 #[test]
