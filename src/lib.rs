@@ -91,4 +91,6 @@ pub use exec::{
     inspect, status,
 };
 pub use exec::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};
+#[cfg(feature = "dynamodb")]
+pub use exec::{UndoCounts, UndoOptions, Undone, undo};
 pub use plan::Plan;

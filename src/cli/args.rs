@@ -47,10 +47,34 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what is in an export: entities, key shapes, attributes, drift, sizes, hot keys.
     Inspect(Inspect),
+    /// Print the IAM policy that lets a run do its work, and nothing else.
+    IamPolicy(IamPolicy),
     /// Say where a run is, from another terminal, or what a finished run did.
     Status(Status),
     /// Compare targets with what the pipeline makes of the exports: counts, checksums, and every key that differs.
     Verify(VerifyTargets),
+    /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
+    Undo(Undo),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log.
+    pub(crate) work: PathBuf,
+    /// Only this table, by its real name. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Vec<String>,
+    /// Look and count, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The folder of the log in the work folder; undo.1, undo.2 … are those of earlier runs there.
+    #[arg(long, value_name = "NAME", default_value = "undo")]
+    pub(crate) log: String,
+    /// Requests under way at a time. Default: 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) service: Service,
 }
 
 #[derive(Debug, clap::Args)]
@@ -261,6 +285,61 @@ pub(crate) struct VerifyTargets {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct IamPolicy {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// As for `run`. Manifests are read where they can be; for the others their address must do.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "SINK", required = true)]
+    pub(crate) to: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long)]
+    pub(crate) if_absent: bool,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long, value_name = "ATTR")]
+    pub(crate) if_newer: Option<String>,
+    /// As for `run`: missing tables are created.
+    #[arg(long)]
+    pub(crate) create_tables: bool,
+    /// As for `run`: what live puts replace is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
+    /// For `undo` too, after a run with --undo-log.
+    #[arg(long, requires = "undo_log")]
+    pub(crate) undo: bool,
+    /// Files in S3 are imported into new tables by ImportTable.
+    #[arg(long)]
+    pub(crate) start_import: bool,
+    /// For `verify` against this target too: dynamodb, or KIND:s3://BUCKET/PREFIX. Repeat for more.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) verify_against: Vec<String>,
+    /// The account of the tables. Default: the account of the exported table, by the manifest.
+    #[arg(long, value_name = "ID", value_parser = account)]
+    pub(crate) account: Option<String>,
+    /// The KMS key that encrypts what is written to S3: its ARN or id.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) kms_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+/// An account's id.
+fn account(text: &str) -> Result<String, String> {
+    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 12 digits".to_owned())
+    }
 }
 
 /// How AWS is reached.

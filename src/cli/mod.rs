@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod iam_policy;
 mod inspect;
 mod interrupt;
 mod progress;
@@ -9,6 +10,7 @@ mod report;
 mod run;
 mod service;
 mod status;
+mod undo;
 mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -40,8 +42,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
         Command::Status(command) => status::status(&args, command),
         Command::Verify(command) => verify::verify(&args, command),
+        Command::Undo(command) => undo::undo(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

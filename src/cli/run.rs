@@ -72,16 +72,21 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
 pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+    let (source, path) = source_of(plan, text)?;
+    Ok(Input { source: source.map(str::to_owned), locations: vec![connections.location(path)?] })
+}
+
+/// The name of the source and the place that `--from` says.
+pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t str>, &'t str), Error> {
     let named = plan.sources().iter().any(|source| source.name.is_some());
-    let (source, path) = match text.split_once('=') {
-        Some((name, path)) if named => (Some(name.to_owned()), path),
+    match text.split_once('=') {
+        Some((name, path)) if named => Ok((Some(name), path)),
         Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
-            return Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
-                .with("hint", format!("write --from {rest}")));
+            Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
+                .with("hint", format!("write --from {rest}")))
         }
-        _ => (None, text),
-    };
-    Ok(Input { source, locations: vec![connections.location(path)?] })
+        _ => Ok((None, text)),
+    }
 }
 
 fn destination(text: &str, command: &Run, connections: &Connections) -> Result<Destination, Error> {

@@ -17,6 +17,8 @@ mod state;
 mod status;
 mod stop;
 mod summary;
+#[cfg(feature = "dynamodb")]
+mod undo;
 mod units;
 mod verify;
 mod work;
@@ -29,4 +31,6 @@ pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;
 pub use summary::Summary;
+#[cfg(feature = "dynamodb")]
+pub use undo::{UndoCounts, UndoOptions, Undone, undo};
 pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

@@ -7,6 +7,7 @@ mod copies;
 mod exports;
 mod fixtures;
 mod folders;
+mod iam_policy;
 mod import_files;
 mod incremental;
 mod interop;
