@@ -5,6 +5,7 @@
 mod items;
 pub mod read_rate;
 pub mod scan;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,13 @@ impl DynamoDb {
         aws.check_credentials()?;
         let asker = Asker::new(&aws);
         Ok(Self { aws, asker })
+    }
+
+    /// Sets how long the service may give no usable answer.
+    #[must_use]
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Where requests go, in words for a message.

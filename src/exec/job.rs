@@ -102,6 +102,7 @@ impl Job {
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
+        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
         self.findings.iter().for_each(|finding| observer.event(Event::Warning(finding.clone())));
         for (_, export) in &self.exports {
             if let Some(what) = export.in_words() {
