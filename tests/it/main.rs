@@ -23,3 +23,4 @@ mod samples;
 mod seeds;
 mod shapes;
 mod support;
+mod verify;

@@ -85,6 +85,9 @@ impl<'p> Expected<'p> {
 
     /// The first pass: items whose keys collide are rejects, and are expected nowhere.
     pub(super) fn survey(&mut self, setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<()> {
+        if self.plan.targets.tables.is_empty() {
+            return Ok(());
+        }
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
         let partitions = KeyLog::partitions_for(self.items());
         let folder = setting.folder.join("keys");
@@ -122,7 +125,7 @@ impl<'p> Expected<'p> {
         observer.event(Event::Started { pass: Pass::Expect, items: self.items() });
         let mut sides = BTreeMap::new();
         for view in views {
-            sides.insert(*view, Side::create(setting, setting.folder.join(format!("expected-{view:?}").to_lowercase()))?);
+            sides.insert(*view, Side::create(setting, &setting.folder.join(format!("expected-{view:?}").to_lowercase()))?);
         }
         let work = |routed: &Routed<'_>| views.iter().map(|view| (*view, record(setting, *view, routed))).collect::<Vec<_>>();
         let ledger = self.pass(setting, observer, work, |parts| {
@@ -151,14 +154,14 @@ impl<'p> Expected<'p> {
         let mut ledger = Ledger::new(self.plan);
         let files: Vec<_> = (0..).map(FileId).zip(self.files.iter().map(|file| &file.file)).collect();
         let longest = setting.options.reading.max_line_bytes;
-        let routed = |chunk: &Chunk| {
+        let each = |chunk: &Chunk| {
             with_arena(|arena| {
-                let mut routed = router.route(chunk, arena);
-                let done = work(&routed);
-                (routed.ledger, routed.fatal.take(), done, chunk.bytes.len() as u64)
+                let mut parts = router.route(chunk, arena);
+                let done = work(&parts);
+                (parts.ledger, parts.fatal.take(), done, chunk.bytes.len() as u64)
             })
         };
-        let warnings = walk(&setting.pool, setting.window(), &files, longest, None, routed, |(counted, fatal, done, bytes)| {
+        let warnings = walk(&setting.pool, setting.window(), &files, longest, None, each, |(counted, fatal, done, bytes)| {
             if let Some(fatal) = fatal {
                 return Err(fatal);
             }
@@ -166,7 +169,9 @@ impl<'p> Expected<'p> {
             ledger.add(&counted);
             take(done)
         })?;
-        warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+        for warning in warnings {
+            observer.event(Event::Warning(warning));
+        }
         let found = |id: FileId| ledger.lines.get(&id.0).copied().unwrap_or(0);
         for (id, file) in &files {
             file.expect_items(found(*id))?;

@@ -76,7 +76,7 @@ mod tests {
             Ok(())
         };
         gather(3, &tasks[..40], work, &mut add).unwrap();
-        assert_eq!(sum, (0..40).sum());
+        assert_eq!(sum, (0..40).sum::<u64>());
         assert_eq!(gather(3, &tasks, work, |_| Ok(())).unwrap_err().message(), "broken");
         assert_eq!(gather(3, &tasks[..40], work, |_| Err(Error::new(Kind::Output, "full"))).unwrap_err().message(), "full");
         gather(3, &tasks[..0], work, |_| Ok(())).unwrap();
