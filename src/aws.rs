@@ -214,7 +214,9 @@ impl Aws {
         }
     }
 
-    fn region(&self) -> &str {
+    /// The region that is talked to.
+    #[must_use]
+    pub fn region(&self) -> &str {
         self.config.region().map_or("", AsRef::as_ref)
     }
 

@@ -2,11 +2,15 @@
 
 mod args;
 mod check;
+mod iam_policy;
 mod inspect;
+mod interrupt;
 mod progress;
 mod report;
 mod run;
 mod service;
+mod status;
+mod undo;
 mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -38,7 +42,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
+        Command::Status(command) => status::status(&args, command),
         Command::Verify(command) => verify::verify(&args, command),
+        Command::Undo(command) => undo::undo(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }
@@ -95,7 +102,7 @@ fn report_error(failure: &Failure, output: Output) -> u8 {
 fn code_of(kind: Kind) -> u8 {
     match kind {
         Kind::Usage => USAGE,
-        Kind::Interrupted => STOPPED,
+        Kind::Interrupted | Kind::Unavailable => STOPPED,
         _ => FAILED,
     }
 }

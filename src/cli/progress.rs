@@ -83,17 +83,20 @@ impl Observer for Progress {
             return;
         }
         match event {
-            Event::Started { pass, items } => {
-                let name = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                    Pass::Expect => "expect",
-                    Pass::Target => "target",
-                };
-                self.start(name, items);
-            }
+            Event::Started { pass, items } => self.start(pass.name(), items),
             Event::Read { items, .. } => self.advance(items),
+            Event::GoingOn { units, of, items } => {
+                let text = format!("going on: {units} of {of} units are done already");
+                self.items += items;
+                match &self.bar {
+                    Some(bar) => {
+                        bar.suspend(|| say(&text));
+                        bar.set_position(items);
+                        bar.reset_eta();
+                    }
+                    None => say(&text),
+                }
+            }
             Event::Finished(_) => self.finish(),
             Event::Reading(what) => say(&format!("reading {what}")),
             Event::Warning(text) => match &self.bar {

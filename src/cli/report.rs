@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dynamorph::Summary;
 use dynamorph::limits::thousands;
+use dynamorph::sink::Traffic;
 
 pub(crate) fn json(summary: &Summary) -> String {
     serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
@@ -44,10 +45,18 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         .map(|sink| {
             let items: u64 = sink.items.values().sum();
             let files = if sink.files == 0 { String::new() } else { counted(sink.files as u64, "file") };
-            [sink.sink.clone(), counted(items, "item"), files, format!("{} bytes", thousands(sink.bytes))]
+            let traffic = sink.traffic.as_ref().map(traffic).unwrap_or_default();
+            [sink.sink.clone(), counted(items, "item"), files, format!("{} bytes", thousands(sink.bytes)), traffic]
         })
         .collect();
     out.push_str(&aligned(&sinks));
+    for sink in summary.sinks.iter().filter(|sink| sink.kept > 0) {
+        let _ = writeln!(
+            out,
+            "\n{} kept: the table has another item under their key, and the condition does not replace it",
+            counted(sink.kept, "item")
+        );
+    }
     if !summary.changes.is_empty() {
         let counts: Vec<_> = summary.changes.iter().map(|(op, count)| format!("{op} {}", thousands(*count))).collect();
         let _ = writeln!(out, "\nchanges: {}", counts.join(", "));
@@ -81,6 +90,20 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
 /// `1 file`, `2 files`.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// `31 requests, 0 throttled, 2 sent again, 1,204 write units, 402/s`.
+fn traffic(traffic: &Traffic) -> String {
+    let Traffic { requests, puts: _, sent_again, throttled, failed, write_units, seconds } = traffic;
+    let failed = if *failed > 0 { format!(", {} failed", thousands(*failed)) } else { String::new() };
+    let units = thousands(format_args!("{write_units:.0}"));
+    let rate = if *seconds > 0.0 { format!(", {}/s", thousands(format_args!("{:.0}", write_units / seconds))) } else { String::new() };
+    format!(
+        "{}, {} throttled{failed}, {} sent again, {units} write units{rate}",
+        counted(*requests, "request"),
+        thousands(*throttled),
+        thousands(*sent_again)
+    )
 }
 
 /// The sums, which were checked before anything was published.

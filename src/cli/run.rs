@@ -4,38 +4,39 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
-use dynamorph::model::Format;
+use dynamorph::sink::batch_write::{self, Condition};
 use dynamorph::store::Location;
 use dynamorph::{Destination, Input, Job, Options, Plan};
 
-use crate::cli::args::{Args, ImportFormat, Output, Run};
+use crate::cli::args::{Args, Live, Output, Run};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, Failure, REJECTS, print, report};
+use crate::cli::{DONE, Failure, REJECTS, interrupt, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, &connections)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, command, &connections)).collect::<Result<Vec<_>, _>>()?;
+    check_live(command)?;
     let options = Options {
         destinations,
         overwrite: command.overwrite,
-        import_format: match command.import_format {
-            ImportFormat::DynamodbJson => Format::Json,
-            ImportFormat::Ion => Format::Ion,
-        },
+        import: command.import.options(),
         table_names: table_names(&command.table)?,
         jobs: jobs(command.jobs),
         limit: command.limit,
         only: command.only.clone(),
         reading: command.reading.options(),
         work: work.clone(),
+        restart: command.restart,
+        unit_bytes: command.unit_size as u64,
+        stop: interrupt::stop_on_signals(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
-    let summary = Job::open(plan, &inputs, options)?.run(&mut progress)?;
+    let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
     drop(progress);
     match args.output {
         Output::Text => print(&report::text(&summary, &work, args.verbose > 0))?,
@@ -71,23 +72,28 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
 pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
-    let named = plan.sources().iter().any(|source| source.name.is_some());
-    let (source, path) = match text.split_once('=') {
-        Some((name, path)) if named => (Some(name.to_owned()), path),
-        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
-            return Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
-                .with("hint", format!("write --from {rest}")));
-        }
-        _ => (None, text),
-    };
-    Ok(Input { source, locations: vec![connections.location(path)?] })
+    let (source, path) = source_of(plan, text)?;
+    Ok(Input { source: source.map(str::to_owned), locations: vec![connections.location(path)?] })
 }
 
-fn destination(text: &str, connections: &Connections) -> Result<Destination, Error> {
+/// The name of the source and the place that `--from` says.
+pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t str>, &'t str), Error> {
+    let named = plan.sources().iter().any(|source| source.name.is_some());
+    match text.split_once('=') {
+        Some((name, path)) if named => Ok((Some(name), path)),
+        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
+            Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
+                .with("hint", format!("write --from {rest}")))
+        }
+        _ => Ok((None, text)),
+    }
+}
+
+fn destination(text: &str, command: &Run, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(connections.options())),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, connections))),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
@@ -96,6 +102,32 @@ fn destination(text: &str, connections: &Connections) -> Result<Destination, Err
             .with("hint", "write them to a folder: aws dynamodb batch-write-item reads them from there")),
         Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
         _ => Err(wrong(text)),
+    }
+}
+
+/// What is said of live writing.
+fn live(live: &Live, connections: &Connections) -> batch_write::Options {
+    batch_write::Options {
+        aws: connections.options(),
+        max_write_units: live.max_write_units,
+        ramp: live.ramp,
+        condition: match &live.if_newer {
+            Some(attribute) => Condition::IfNewer(attribute.clone()),
+            None if live.if_absent => Condition::IfAbsent,
+            None => Condition::None,
+        },
+        create_tables: live.create_tables,
+    }
+}
+
+/// An option that nothing heeds is a mistake, most likely a forgotten sink.
+fn check_live(command: &Run) -> Result<(), Error> {
+    match command.live.given() {
+        Some(option) if command.to.iter().all(|sink| sink != "dynamodb") => {
+            Err(Error::new(Kind::Usage, format!("{option} says how live tables are written, and there is no --to dynamodb"))
+                .with("hint", format_args!("add --to dynamodb, or take {option} away")))
+        }
+        _ => Ok(()),
     }
 }
 

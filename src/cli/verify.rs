@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dynamorph::error::{Error, Kind};
 use dynamorph::limits::thousands;
-use dynamorph::{Plan, RowReport, Shown, Target, TargetReport, Verification, VerifyOptions};
+use dynamorph::{Plan, RowReport, Shown, Stop, Target, TargetReport, Verification, VerifyOptions};
 
 use crate::cli::args::{Args, Output, VerifyTargets};
 use crate::cli::check::load;
@@ -41,6 +41,7 @@ pub(crate) fn verify(args: &Args, command: &VerifyTargets) -> Result<u8, Failure
         jobs: jobs(command.jobs),
         reading: command.reading.options(),
         work,
+        stop: Stop::default(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
     let verification = dynamorph::verify(&plan, &inputs, &options, &mut progress)?;

@@ -1,5 +1,7 @@
 //! Between a line of an export and an item or a change.
 
+#[cfg(feature = "dynamodb")]
+pub mod attributes;
 pub mod canonical;
 mod compound;
 pub mod ddb_json;

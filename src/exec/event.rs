@@ -18,6 +18,15 @@ pub enum Event {
         /// Uncompressed bytes since the last event.
         bytes: u64,
     },
+    /// A run that was stopped goes on: what it need not do again.
+    GoingOn {
+        /// Units that are done.
+        units: usize,
+        /// Units in all.
+        of: usize,
+        /// Lines in the units that are done.
+        items: u64,
+    },
     /// The walk is over.
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.
@@ -39,6 +48,20 @@ pub enum Pass {
     Expect,
     /// The items of a target are read.
     Target,
+}
+
+impl Pass {
+    /// The pass in one word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Survey => "survey",
+            Pass::Write => "write",
+            Pass::Inspect => "inspect",
+            Pass::Expect => "expect",
+            Pass::Target => "target",
+        }
+    }
 }
 
 /// Gets the events of a run, on the thread that called it.

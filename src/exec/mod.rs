@@ -13,7 +13,12 @@ mod options;
 mod pass;
 mod rejects;
 mod route;
+mod state;
+mod status;
+mod stop;
 mod summary;
+#[cfg(feature = "dynamodb")]
+mod undo;
 mod units;
 mod verify;
 mod work;
@@ -22,6 +27,10 @@ pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};
 pub use job::Job;
 pub use ledger::Counts;
-pub use options::{Destination, Input, Options};
+pub use options::{Destination, Input, Options, UNIT_BYTES};
+pub use status::{Status, status};
+pub use stop::Stop;
 pub use summary::Summary;
+#[cfg(feature = "dynamodb")]
+pub use undo::{UndoCounts, UndoOptions, Undone, undo};
 pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

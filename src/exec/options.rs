@@ -7,20 +7,19 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-#[cfg(feature = "dynamodb")]
-use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
-use crate::model::{EntityId, Format, SourceId, Targets};
+use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
-use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
-use crate::sink::batch_write::DynamoDbSink;
-use crate::sink::import_files::ImportFiles;
+use crate::sink::batch_write::{self, DynamoDbSink};
+use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
+use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
 
@@ -45,7 +44,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(aws::Options),
+    DynamoDb(batch_write::Options),
 }
 
 /// What a run may be told.
@@ -55,8 +54,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
-    /// How `import:` writes items.
-    pub import_format: Format,
+    /// What the files of `import:` are like.
+    pub import: import_files::Options,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
     /// Workers; the output does not depend on it.
@@ -69,6 +68,57 @@ pub struct Options {
     pub reading: manifest::Options,
     /// The run's folder: reports, rejects, and what a pass keeps on disk.
     pub work: PathBuf,
+    /// Begin anew also where the work folder holds a run that was stopped.
+    pub restart: bool,
+    /// Compressed bytes of the data files of a unit, about: what is done again at most when a stopped run goes on.
+    pub unit_bytes: u64,
+    /// Asks the run to stop.
+    pub stop: Stop,
+}
+
+/// Compressed bytes of the data files of a unit unless told otherwise, about.
+pub const UNIT_BYTES: u64 = 256 << 20;
+
+impl Options {
+    /// All that decides what is written, as a text for comparing. A run that was stopped goes on with equal options only.
+    pub(super) fn identity(&self) -> String {
+        // Destructured, so that a new option cannot be forgotten here.
+        let Self {
+            destinations,
+            overwrite: _,
+            import,
+            table_names,
+            jobs: _,
+            limit,
+            only,
+            reading: _,
+            work: _,
+            restart: _,
+            unit_bytes,
+            stop: _,
+        } = self;
+        let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
+        format!("{:?}", (destinations, import, table_names, limit, only, unit_bytes))
+    }
+}
+
+impl Destination {
+    /// Where it leads, under one name.
+    fn identity(&self) -> String {
+        let folder = |kind: &str, folder: &OutputFolder| match folder {
+            OutputFolder::Local(dir) => format!("{kind}:{}", resolved(dir).display()),
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(_) => format!("{kind}:{folder}"),
+        };
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet(dir) => folder("parquet", dir),
+            Self::Import(dir) => folder("import", dir),
+            Self::Batch(dir) => folder("batch", &dir.clone().into()),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(live) => live.identity(),
+        }
+    }
 }
 
 /// The entities that `--only` names.
@@ -331,9 +381,12 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
-#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet uses the pool"))]
 pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
+    let spawn = || -> Spawn {
+        let pool = Arc::clone(pool);
+        Arc::new(move |job| pool.spawn_fifo(job))
+    };
     options
         .destinations
         .iter()
@@ -341,21 +394,17 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
-                    let pool = Arc::clone(pool);
-                    let spawn = Arc::new(move |job: Box<dyn FnOnce() + Send>| pool.spawn_fifo(job));
-                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn))
+                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn()))
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import_format))
+                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import, spawn()))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(service) => {
-                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
-                }
+                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new(live.clone(), Arc::clone(&targets), &options.table_names)?),
             })
         })
         .collect()

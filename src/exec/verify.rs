@@ -26,6 +26,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::Observer;
 use crate::exec::options::{Input, check_table_names, only};
+use crate::exec::pass::Walk;
+use crate::exec::stop::Stop;
 use crate::exec::work::{self, WorkFolder};
 use crate::model::TableId;
 use crate::plan::Plan;
@@ -63,6 +65,8 @@ pub struct VerifyOptions {
     pub reading: manifest::Options,
     /// The folder for what is kept on disk and for the differences.
     pub work: PathBuf,
+    /// Asks the comparison to stop. It begins anew the next time.
+    pub stop: Stop,
 }
 
 /// Where a comparison takes place: what all of its parts need.
@@ -77,8 +81,9 @@ struct Setting<'p> {
 }
 
 impl Setting<'_> {
-    fn window(&self) -> usize {
-        self.options.jobs * 2 + 1
+    fn walk(&self) -> Walk<'_> {
+        let VerifyOptions { jobs, reading, stop, .. } = self.options;
+        Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit: None, stop }
     }
 
     fn how(&self, view: View) -> How {

@@ -3,4 +3,5 @@
 pub mod collisions;
 pub mod compare;
 pub mod difference;
+pub mod iam;
 pub mod inspect;

@@ -86,7 +86,7 @@ struct Requests {
 impl Encoder for Requests {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
         let name = |table| self.folders.service_name(table);
-        let tables = put_requests::encode(outgoing, self.folders.targets(), name, self.limit)?;
+        let tables = put_requests::encode(outgoing, self.folders.targets(), name, self.limit, |_| None)?;
         let tables = tables.into_iter().map(|TablePuts { table, puts, refused, .. }| TablePayload { table, puts, refused }).collect();
         Ok(crate::sink::Payload::Batch(Payload { tables }))
     }

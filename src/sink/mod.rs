@@ -129,8 +129,11 @@ pub trait Sink: Send + Sync {
     /// When an output cannot be created.
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>>;
 
+    /// Asks the writers to end soon, since the run stops: one that waits for its target fails in place of waiting on.
+    fn stop(&self) {}
+
     /// Publishes what all units wrote: checks that the files are there as reported and gives them their names.
-    /// Without this call nothing is visible under a final name.
+    /// Without this call nothing is visible under a final name. A publication that was cut short is finished by the same call.
     ///
     /// # Errors
     /// When a file is missing or cannot be renamed.
@@ -147,6 +150,9 @@ pub struct Written {
     /// Items that were not written because the user's condition said so, by dataset id: the target has another item under their key.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub kept: std::collections::BTreeMap<u32, u64>,
+    /// What went to each table, by table id, where the sink must know it at the commit.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub tables: std::collections::BTreeMap<u32, TableContent>,
     /// Files, in the order they were written.
     pub files: Vec<WrittenFile>,
     /// Bytes written or sent, after compression.
@@ -154,6 +160,15 @@ pub struct Written {
     /// What went over the wire, for a live sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
+}
+
+/// What files hold of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TableContent {
+    /// Items by dataset id.
+    pub items: std::collections::BTreeMap<u32, u64>,
+    /// Bytes of text, before compression.
+    pub text_bytes: u64,
 }
 
 /// What a live sink did to bring its items to the service. Not the same from run to run.

@@ -96,9 +96,10 @@ fn by_table(found: impl Iterator<Item = (String, Item)>) -> BTreeMap<String, Vec
 /// The data files below a sink's folder, each with the name of its table.
 fn data_files(sink: &Path) -> impl Iterator<Item = (String, Vec<u8>)> {
     files(sink).into_iter().filter_map(|(path, bytes)| {
-        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let name = path.file_name().expect("a file has a name").to_string_lossy();
         let table = path.iter().next().expect("a path has a first part").to_string_lossy().into_owned();
-        (!hidden && !path.ends_with("table.json")).then_some((table, bytes))
+        let beside = ["table.json", "bulk-put.json", "counts.json", "import.sh"].contains(&&*name);
+        (!name.starts_with('.') && !beside).then_some((table, bytes))
     })
 }
 

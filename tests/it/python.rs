@@ -209,6 +209,8 @@ fn import_and_batch_files_are_read_as_the_items_they_hold() {
         ("data/part.json", "{\"Item\":{\"n\":{\"N\":\"1.0\"}}}\n{\"Item\":{\"s\":{\"SS\":[\"b\",\"a\"]}}}\n"),
         ("request.json", "{\"docs\":[{\"PutRequest\":{\"Item\":{\"b\":{\"B\":\"AP8=\"}}}}]}"),
         ("table.json", "no items"),
+        ("bulk-put.json", "no items"),
+        ("counts.json", "no items"),
         (".dynamorph-output.json", "no items"),
     ]);
     for (name, text) in files {

@@ -74,15 +74,25 @@ fn holds_what_a_folder_would(bucket: &Bucket, prefix: &str, kind: &str) {
     let mut expected = in_folders(kind).clone();
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     if kind == "import" {
+        let mut both = |name: PathBuf| [found.remove(&name).unwrap(), expected.remove(&name).unwrap()];
         for table in ["docs", "comments"] {
-            let name = PathBuf::from(table).join("table.json");
-            let request = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).unwrap() };
-            let (mut found, expected) = (request(found.remove(&name).unwrap()), request(expected.remove(&name).unwrap()));
-            let source = json!({ "S3Bucket": bucket.name(), "S3KeyPrefix": format!("{prefix}{table}/data/") });
-            assert_eq!(found["S3BucketSource"], source);
-            found["S3BucketSource"] = expected["S3BucketSource"].clone();
+            let mut requests =
+                |name: &str| both(PathBuf::from(table).join(name)).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap());
+            let data = json!({ "S3Bucket": bucket.name(), "S3KeyPrefix": format!("{prefix}{table}/data/") });
+            let [found, mut expected] = requests("table.json");
+            expected["S3BucketSource"] = data.clone();
+            assert_eq!(found, expected);
+            let [found, mut expected] = requests("bulk-put.json");
+            expected["InputS3Configuration"]["S3Bucket"] = data["S3Bucket"].clone();
+            expected["InputS3Configuration"]["S3KeyPrefix"] = data["S3KeyPrefix"].clone();
+            expected["OutputS3Configuration"]["S3Bucket"] = data["S3Bucket"].clone();
+            let beside = prefix.strip_suffix('/').map(|prefix| format!("{prefix}-")).unwrap_or_default();
+            expected["OutputS3Configuration"]["S3KeyPrefix"] = format!("{beside}bulk-put-errors/{table}/").into();
             assert_eq!(found, expected);
         }
+        let [script, _] = both("import.sh".into()).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(script.contains(&format!("aws s3 cp 's3://{}/{prefix}'\"$1\" -", bucket.name())), "{script}");
+        assert!(!script.contains("sync") && !script.contains("REPLACE"), "{script}");
     }
     for (name, bytes) in &expected {
         assert!(found[name] == *bytes, "{} differs", name.display());

@@ -2,8 +2,8 @@
 
 usage: read_items.py [--without-null] PATH…
 
-PATH is a file, or a folder of which all *.json and *.json.gz below it are read, hidden ones and table.json aside. A file holds lines
-of {"Item":{…}}, or one request {"TABLE":[{"PutRequest":{"Item":{…}}},…]}.
+PATH is a file, or a folder of which all *.json and *.json.gz below it are read, hidden ones and what lies beside the data aside. A file
+holds lines of {"Item":{…}}, or one request {"TABLE":[{"PutRequest":{"Item":{…}}},…]}.
 """
 
 import gzip
@@ -12,12 +12,15 @@ from pathlib import Path
 import canonical
 
 
+BESIDE = {"table.json", "bulk-put.json", "counts.json"}
+
+
 def files(path):
     """The data files at or below `path`."""
     if path.is_file():
         return [path]
     found = [*path.rglob("*.json"), *path.rglob("*.json.gz")]
-    return sorted(file for file in found if file.name != "table.json" and not file.name.startswith("."))
+    return sorted(file for file in found if file.name not in BESIDE and not file.name.startswith("."))
 
 
 def items(path):

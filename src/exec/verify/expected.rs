@@ -153,7 +153,6 @@ impl<'p> Expected<'p> {
         let router = self.router();
         let mut ledger = Ledger::new(self.plan);
         let files: Vec<_> = (0..).map(FileId).zip(self.files.iter().map(|file| &file.file)).collect();
-        let longest = setting.options.reading.max_line_bytes;
         let each = |chunk: &Chunk| {
             with_arena(|arena| {
                 let mut parts = router.route(chunk, arena);
@@ -161,7 +160,7 @@ impl<'p> Expected<'p> {
                 (parts.ledger, parts.fatal.take(), done, chunk.bytes.len() as u64)
             })
         };
-        let warnings = walk(&setting.pool, setting.window(), &files, longest, None, each, |(counted, fatal, done, bytes)| {
+        let warnings = walk(&setting.pool, &files, setting.walk(), each, |(counted, fatal, done, bytes)| {
             if let Some(fatal) = fatal {
                 return Err(fatal);
             }

@@ -141,6 +141,7 @@ impl Open {
         observer.event(Event::Started { pass: Pass::Target, items: self.content.items() });
         let mut unreadable = Unreadable::default();
         self.content.read(setting, &mut |mut part| {
+            setting.options.stop.check()?;
             observer.event(Event::Read { items: part.items, bytes: part.bytes });
             unreadable.count += part.unreadable.len() as u64;
             if unreadable.first.is_none() {

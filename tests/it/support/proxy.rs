@@ -1,7 +1,8 @@
 //! A proxy that hands requests to a server and fails in the ways that a service and a network fail.
 //!
-//! Only `BatchWriteItem` fails; everything else passes.
+//! Only `BatchWriteItem` and `PutItem` fail; everything else passes.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) enum Fault {
     None,
     /// The server is not asked; this status and code come back.
     Code(u16, &'static str),
+    /// The server has written; this status and code come back in place of its answer.
+    CodeAfter(u16, &'static str),
     /// The connection is cut before the server is asked.
     ResetBefore,
     /// The connection is cut after the server has written.
@@ -58,15 +61,17 @@ struct Seen {
     requests: Mutex<Vec<Call>>,
 }
 
-/// A `BatchWriteItem` that passed.
+/// A `BatchWriteItem` or `PutItem` that passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) bytes: usize,
     pub(crate) puts: usize,
+    /// Different values of `PK` in them.
+    pub(crate) partitions: usize,
     pub(crate) status: Option<u16>,
 }
 
-/// What happens to the nth `BatchWriteItem`, from 0.
+/// What happens to the nth `BatchWriteItem` or `PutItem`, from 0.
 pub(crate) type Plan = fn(usize) -> Fault;
 
 impl Proxy {
@@ -96,12 +101,12 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// The `BatchWriteItem` calls so far, in the order of their ends.
+    /// The `BatchWriteItem` and `PutItem` calls so far, in the order of their ends.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.seen.requests.lock().expect("no test panics while it holds the list").clone()
     }
 
-    /// The most `BatchWriteItem` calls that were under way at a time.
+    /// The most of them that were under way at a time.
     pub(crate) fn most_under_way(&self) -> usize {
         self.seen.most_under_way.load(Ordering::SeqCst)
     }
@@ -136,27 +141,31 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, Cut> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    if head.headers.get("x-amz-target").is_none_or(|target| target != "DynamoDB_20120810.BatchWriteItem") {
+    let writes = ["DynamoDB_20120810.BatchWriteItem", "DynamoDB_20120810.PutItem"];
+    if head.headers.get("x-amz-target").is_none_or(|target| writes.iter().all(|write| target != write)) {
         return forward(&head, body, server, &client).await;
     }
     let call = seen.calls.fetch_add(1, Ordering::SeqCst);
     let now = seen.under_way.fetch_add(1, Ordering::SeqCst) + 1;
     seen.most_under_way.fetch_max(now, Ordering::SeqCst);
-    let (bytes, puts) = (body.len(), puts(&body));
-    let answered = batch_write(&head, body, server, &client, plan(call)).await;
+    let bytes = body.len();
+    let (puts, partitions) = puts(&body);
+    let answered = write(&head, body, server, &client, plan(call)).await;
     seen.under_way.fetch_sub(1, Ordering::SeqCst);
     let status = answered.as_ref().ok().map(|answer| answer.status().as_u16());
-    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, status });
+    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, partitions, status });
     answered
 }
 
-fn puts(body: &[u8]) -> usize {
+fn puts(body: &[u8]) -> (usize, usize) {
     let body: Value = serde_json::from_slice(body).expect("a request is JSON");
-    let tables = body["RequestItems"].as_object().expect("a request names tables");
-    tables.values().filter_map(Value::as_array).map(Vec::len).sum()
+    let Some(tables) = body["RequestItems"].as_object() else { return (1, 1) };
+    let puts: Vec<_> = tables.values().filter_map(Value::as_array).flatten().collect();
+    let partitions: BTreeSet<_> = puts.iter().map(|put| put["PutRequest"]["Item"]["PK"].to_string()).collect();
+    (puts.len(), partitions.len())
 }
 
-async fn batch_write(
+async fn write(
     head: &hyper::http::request::Parts,
     body: Bytes,
     server: SocketAddr,
@@ -165,9 +174,10 @@ async fn batch_write(
 ) -> Result<Response<Full<Bytes>>, Cut> {
     match fault {
         Fault::None => forward(head, body, server, client).await,
-        Fault::Code(status, code) => {
-            let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "on purpose" });
-            Ok(response(StatusCode::from_u16(status).expect("a status"), &error))
+        Fault::Code(status, code) => Ok(error(status, code)),
+        Fault::CodeAfter(status, code) => {
+            forward(head, body, server, client).await?;
+            Ok(error(status, code))
         }
         Fault::ResetBefore => Err(Cut),
         Fault::ResetAfter => {
@@ -218,6 +228,11 @@ async fn forward(head: &hyper::http::request::Parts, body: Bytes, server: Socket
     let body = answer.into_body().collect().await.map_err(|_| Cut)?.to_bytes();
     let answer = Response::builder().status(status).header("content-type", "application/x-amz-json-1.0");
     Ok(answer.body(Full::new(body)).expect("a response"))
+}
+
+fn error(status: u16, code: &str) -> Response<Full<Bytes>> {
+    let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "on purpose" });
+    response(StatusCode::from_u16(status).expect("a status"), &error)
 }
 
 fn response(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
