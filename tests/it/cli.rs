@@ -342,6 +342,7 @@ fn help_says_what_there_is() {
         ("help-check", &["check", "--help"]),
         ("help-run", &["run", "--help"]),
         ("help-inspect", &["inspect", "--help"]),
+        ("help-verify", &["verify", "--help"]),
         ("help-iam-policy", &["iam-policy", "--help"]),
     ] {
         // The width of the text would follow the terminal.
