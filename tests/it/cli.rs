@@ -344,6 +344,7 @@ fn help_says_what_there_is() {
         ("help-inspect", &["inspect", "--help"]),
         ("help-verify", &["verify", "--help"]),
         ("help-iam-policy", &["iam-policy", "--help"]),
+        ("help-undo", &["undo", "--help"]),
     ] {
         // The width of the text would follow the terminal.
         let ran = Ran::of(command(args).env_remove("COLUMNS").output().expect("the program starts")).expect(0);

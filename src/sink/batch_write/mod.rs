@@ -13,6 +13,7 @@ mod prepare;
 mod queue;
 mod rate;
 mod request;
+mod undo_log;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -37,6 +38,7 @@ use crate::sink::batch_write::prepare::{Preparation, Prepared};
 use crate::sink::batch_write::queue::{Chunk, Queue, Target};
 use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
+use crate::sink::batch_write::undo_log::{ToLog, UndoLog};
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Begin;
@@ -78,6 +80,8 @@ struct TablePayload {
     costs: Costs,
     /// What the condition needs.
     known: Known,
+    /// What the undo log needs.
+    to_log: ToLog,
     /// The items as read, one after the other; a refused item is reported with it.
     sources: Vec<u8>,
     source: Vec<Range<usize>>,
@@ -157,10 +161,11 @@ impl Sink for DynamoDbSink {
             tables: Arc::clone(&self.tables),
             condition: self.options.condition.clone(),
             paced: self.options.max_write_units.is_some(),
+            logged: self.options.undo_log.is_some(),
         })
     }
 
-    fn writer(&self, _unit: u32) -> Result<Box<dyn Writer>> {
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let (chunks, arriving) = unbounded_channel();
         let (late, refused) = mpsc::channel();
         let room = Arc::new(Semaphore::new(permits(self.limits.memory)));
@@ -171,6 +176,7 @@ impl Sink for DynamoDbSink {
             limits: self.limits,
             condition: self.options.condition.clone(),
             rate: self.rate.clone(),
+            undo: self.options.undo_log.as_deref().map(|folder| UndoLog::open(&self.aws, folder, unit)).transpose()?,
         };
         let queue = Queue::new(target, late);
         let closing = Arc::clone(&room);
@@ -213,6 +219,8 @@ struct PutEncoder {
     condition: Condition,
     /// Whether partition keys of indexes are paced.
     paced: bool,
+    /// Whether there is an undo log.
+    logged: bool,
 }
 
 impl Encoder for PutEncoder {
@@ -229,6 +237,7 @@ impl Encoder for PutEncoder {
                 let hashes = (0..puts.len()).map(hash).collect();
                 let costs = Costs::of(table, self.targets.table(table), &puts, &rows, self.paced);
                 let known = Known::of(&self.condition, &rows);
+                let to_log = if self.logged { ToLog::of(&self.targets.table(table).key, &rows) } else { ToLog::default() };
                 let mut sources = Vec::new();
                 let mut source = Vec::with_capacity(puts.len());
                 for row in rows {
@@ -236,7 +245,7 @@ impl Encoder for PutEncoder {
                     sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
-                TablePayload { table, puts, hashes, costs, known, sources, source, refused }
+                TablePayload { table, puts, hashes, costs, known, to_log, sources, source, refused }
             })
             .collect();
         Ok(crate::sink::Payload::Puts(Payload { tables }))
@@ -270,7 +279,7 @@ impl Writer for Lane {
             if table.puts.len() == 0 {
                 continue;
             }
-            let bytes = (table.puts.bytes() + table.known.bytes() + table.sources.len()).min(self.limits.memory);
+            let bytes = (table.puts.bytes() + table.known.bytes() + table.to_log.bytes() + table.sources.len()).min(self.limits.memory);
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
             let sent = match (room, &self.chunks) {
