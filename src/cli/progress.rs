@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use dynamorph::event::{Event, Observer, Pass};
+use dynamorph::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// How often a plain line is written.

@@ -19,6 +19,7 @@ mod program;
 mod python;
 mod rejects;
 mod resume;
+mod road;
 mod s3;
 mod s3_exports;
 mod s3_sinks;
