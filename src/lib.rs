@@ -90,6 +90,7 @@ pub use exec::{
     Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Status, Stop, Summary, UNIT_BYTES, check_examples, event,
     inspect, status,
 };
+pub use exec::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};
 #[cfg(feature = "dynamodb")]
 pub use exec::{UndoCounts, UndoOptions, Undone, undo};
 pub use plan::Plan;

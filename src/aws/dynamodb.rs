@@ -3,6 +3,9 @@
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
 mod items;
+pub mod read_rate;
+pub mod scan;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +42,13 @@ impl DynamoDb {
         aws.check_credentials()?;
         let asker = Asker::new(&aws);
         Ok(Self { aws, asker })
+    }
+
+    /// Sets how long the service may give no usable answer.
+    #[must_use]
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.asker.patience = patience;
+        self
     }
 
     /// Where requests go, in words for a message.

@@ -13,8 +13,8 @@ use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
-/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above
-/// --max-rejects; 5 stopped, and the same command goes on.
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects; 4 verify
+/// found differences; 5 stopped, and the same command goes on.
 #[derive(Debug, Parser)]
 #[command(name = "dynamorph", version, max_term_width = 120)]
 pub(crate) struct Args {
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     IamPolicy(IamPolicy),
     /// Say where a run is, from another terminal, or what a finished run did.
     Status(Status),
+    /// Compare targets with what the pipeline makes of the exports: counts, checksums, and every key that differs.
+    Verify(VerifyTargets),
     /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
     Undo(Undo),
 }
@@ -242,6 +244,47 @@ pub(crate) struct Inspect {
     /// Read only the first N items.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyTargets {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// The exports that the run read, in the same forms.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// What is compared: dynamodb (live tables), import:DIR, batch:DIR, parquet:DIR, or export:[TABLE=]EXPORT (a full export of a target
+    /// table); all but batch: from s3://BUCKET/PREFIX too. Repeat for several.
+    #[arg(long, value_name = "TARGET", required = true)]
+    pub(crate) against: Vec<String>,
+    /// The real name of a live table, for example docs=prod-docs. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Compare only this entity. Repeat for more.
+    #[arg(long, value_name = "ENTITY")]
+    pub(crate) only: Vec<String>,
+    /// Compare counts only, by entity; no item with another.
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) counts: bool,
+    /// Compare only the keys whose hash falls into so many percent; the others may differ. All items are read all the same.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) sample: Option<f64>,
+    /// Show so many keys that differ, with what differs; all are in WORK/differences.jsonl.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) show: usize,
+    /// Read live tables with at most so many read units a second, together.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_read_units: Option<NonZeroU32>,
+    /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
+    /// Workers. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]

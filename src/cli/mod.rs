@@ -11,6 +11,7 @@ mod run;
 mod service;
 mod status;
 mod undo;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Done, with rejects above the limit.
 const REJECTS: u8 = 3;
+/// A target is not as the pipeline says.
+const DIFFERENT: u8 = 4;
 /// Stopped; the same command goes on.
 const STOPPED: u8 = 5;
 
@@ -41,6 +44,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Inspect(command) => inspect::inspect(&args, command),
         Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
         Command::Status(command) => status::status(&args, command),
+        Command::Verify(command) => verify::verify(&args, command),
         Command::Undo(command) => undo::undo(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))

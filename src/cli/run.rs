@@ -71,7 +71,7 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
     let (source, path) = source_of(plan, text)?;
     Ok(Input { source: source.map(str::to_owned), locations: vec![connections.location(path)?] })
 }
@@ -132,6 +132,7 @@ fn check_live(command: &Run) -> Result<(), Error> {
     }
 }
 
+/// The real names of tables.
 pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeMap::new();
     for pair in pairs {

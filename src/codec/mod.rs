@@ -6,7 +6,7 @@ pub mod canonical;
 mod compound;
 pub mod ddb_json;
 #[cfg(test)]
-mod generate;
+pub(crate) mod generate;
 pub mod ion;
 mod names;
 mod plain;

@@ -103,6 +103,7 @@ impl Job {
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
+        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
         if let Some(log) = set_aside {
             observer.event(Event::Warning(format!("the undo log of an earlier run is kept in {}", log.display())));
         }

@@ -20,6 +20,7 @@ mod summary;
 #[cfg(feature = "dynamodb")]
 mod undo;
 mod units;
+mod verify;
 mod work;
 
 pub use examples::{ExampleFailure, check_examples};
@@ -32,3 +33,4 @@ pub use stop::Stop;
 pub use summary::Summary;
 #[cfg(feature = "dynamodb")]
 pub use undo::{UndoCounts, UndoOptions, Undone, undo};
+pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

@@ -18,7 +18,7 @@ mod undo_log;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use rustc_hash::FxHasher;
@@ -28,11 +28,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::aws::Aws;
+use crate::aws::dynamodb::DynamoDb;
 use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::condition::Known;
 use crate::sink::batch_write::cost::Costs;
+use crate::sink::batch_write::prepare::{Preparation, Prepared};
 use crate::sink::batch_write::queue::{Chunk, Queue, Target};
 use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
@@ -98,6 +100,8 @@ pub struct DynamoDbSink {
     limits: Limits,
     /// `None` where the rate is not limited.
     rate: Option<Arc<Mutex<Rate>>>,
+    /// Where the tables are, in words; known once they were looked at.
+    place: OnceLock<String>,
 }
 
 impl DynamoDbSink {
@@ -114,7 +118,7 @@ impl DynamoDbSink {
         };
         let tables: Arc<[_]> = targets.tables.iter().map(service_table).collect();
         let rate = options.max_write_units.map(|most| Arc::new(Mutex::new(Rate::new(most, options.ramp, tables.len(), Instant::now()))));
-        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate })
+        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate, place: OnceLock::new() })
     }
 
     /// Sets how much goes on at a time.
@@ -131,13 +135,24 @@ impl Sink for DynamoDbSink {
     }
 
     /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
+    /// With `create_tables` the missing ones are created, once the others have passed.
     fn prepare(&self, _begin: Begin) -> Result<Vec<String>> {
-        self.aws.check_credentials()?;
-        let client = self.aws.dynamodb();
-        self.targets.tables.iter().zip(&*self.tables).try_for_each(|(table, service)| {
-            self.aws.block_on(prepare::check_table(&client, table, &service.name, &self.aws.place(), self.limits.patience))
-        })?;
-        Ok(Vec::new())
+        let service = DynamoDb::connect(Arc::clone(&self.aws))?.with_patience(self.limits.patience);
+        let Prepared { place, findings } = Preparation {
+            service,
+            tables: self.targets.tables.iter().zip(self.tables.iter().map(|table| table.name.as_str())).collect(),
+            patience: self.limits.patience,
+            create: self.options.create_tables,
+            most: self.options.max_write_units,
+        }
+        .run()?;
+        // Only the first call says something new.
+        let _ = self.place.set(place);
+        Ok(findings)
+    }
+
+    fn target(&self) -> Option<String> {
+        self.place.get().cloned()
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
