@@ -5,6 +5,7 @@
 mod items;
 pub mod read_rate;
 pub mod scan;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,13 @@ impl DynamoDb {
         Ok(Self { aws, asker })
     }
 
+    /// Sets how long the service may give no usable answer.
+    #[must_use]
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.asker.patience = patience;
+        self
+    }
+
     /// Where requests go, in words for a message.
     #[must_use]
     pub fn place(&self) -> String {
@@ -60,7 +68,7 @@ impl DynamoDb {
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
-        self.aws.block_on(self.asker.ask(action, table, expected, send))
+        self.aws.block_on(self.asker.ask(action, table, expected, |client| async move { send(&client).await }))
     }
 }
 
@@ -81,20 +89,21 @@ impl Asker {
     /// Asks until there is an answer that is no passing failure: throttling is waited for without end, other failures for a minute
     /// without any answer between them. `action` is what a policy calls it, such as `dynamodb:Scan`. An answer in `expected` codes is
     /// given as `None`.
-    pub(crate) async fn ask<T, E>(
+    pub(crate) async fn ask<T, E, F>(
         &self,
         action: &'static str,
         table: &str,
         expected: &[&str],
-        send: &impl AsyncFn(&Client) -> std::result::Result<T, SdkError<E>>,
+        send: impl Fn(Client) -> F,
     ) -> Result<Option<T>>
     where
+        F: Future<Output = std::result::Result<T, SdkError<E>>>,
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
         let mut pauses = Pauses::new(FIRST_PAUSE, LAST_PAUSE);
         let mut silent: Option<Instant> = None;
         for attempt in 0.. {
-            let error = match send(&self.client).await {
+            let error = match send(self.client.clone()).await {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(error) if error.code().is_some_and(|code| expected.contains(&code)) => return Ok(None),
                 Err(error) => error,

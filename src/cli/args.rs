@@ -159,6 +159,9 @@ pub(crate) struct Live {
     /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
     #[arg(long, help_heading = LIVE)]
     pub(crate) create_tables: bool,
+    /// Keep what is replaced in WORK/undo before it is, so that `undo` can take the run back. Each item is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
 }
 
 impl Live {
@@ -169,6 +172,7 @@ impl Live {
             (self.if_absent, "--if-absent"),
             (self.if_newer.is_some(), "--if-newer"),
             (self.create_tables, "--create-tables"),
+            (self.undo_log, "--undo-log"),
         ]
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let connections = Connections::new(&command.service);
     let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, command, &connections)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, command, &work, &connections)).collect::<Result<Vec<_>, _>>()?;
     check_live(command)?;
     let options = Options {
         destinations,
@@ -89,11 +89,11 @@ pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t st
     }
 }
 
-fn destination(text: &str, command: &Run, connections: &Connections) -> Result<Destination, Error> {
+fn destination(text: &str, command: &Run, work: &Path, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, connections))),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, work, connections))),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
@@ -106,7 +106,7 @@ fn destination(text: &str, command: &Run, connections: &Connections) -> Result<D
 }
 
 /// What is said of live writing.
-fn live(live: &Live, connections: &Connections) -> batch_write::Options {
+fn live(live: &Live, work: &Path, connections: &Connections) -> batch_write::Options {
     batch_write::Options {
         aws: connections.options(),
         max_write_units: live.max_write_units,
@@ -117,6 +117,7 @@ fn live(live: &Live, connections: &Connections) -> batch_write::Options {
             None => Condition::None,
         },
         create_tables: live.create_tables,
+        undo_log: live.undo_log.then(|| work.join("undo")),
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Event {
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.
     Reading(String),
+    /// A target was found and is about to be written to: where it is, in words.
+    Writing(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }

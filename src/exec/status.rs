@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
-use crate::exec::event::{Event, Observer, Pass};
+use crate::exec::event::{Event, Observer};
 use crate::exec::ledger::{Counts, Ledger};
 use crate::exec::state::{self, Found, PROGRESS};
 use crate::exec::units::UnitReport;

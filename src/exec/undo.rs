@@ -31,9 +31,6 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::work::WorkFolder;
 use crate::model::{Arena, Item};
 
-/// The folder in the work folder that holds the log of its run.
-pub(super) const UNDO: &str = "undo";
-
 /// The file that names the items that were left alone.
 const LEFT: &str = "left.jsonl";
 
@@ -181,12 +178,13 @@ pub fn undo(options: &UndoOptions) -> Result<Undone> {
     let _work = WorkFolder::open(&options.work)?;
     let service = DynamoDb::connect(Aws::connect(&options.service)?)?;
     let left = Left::create(&folder)?;
-    let counts = take_back(options, &files, &service, &left)?;
+    let mut counts = take_back(options, &files, &service, &left)?;
+    if let (true, Some(table)) = (counts.is_empty(), options.tables.first()) {
+        return Err(Error::new(Kind::Usage, format!("the undo log names no table `{table}`"))
+            .with("expected", "the names that tables have in the service, not those of the pipeline"));
+    }
     for table in &options.tables {
-        if !counts.contains_key(table) {
-            return Err(Error::new(Kind::Usage, format!("the undo log names no table `{table}`"))
-                .with("known", "the names that tables have in the service, not those of the pipeline"));
-        }
+        counts.entry(table.clone()).or_default();
     }
     let left = left.finish(options.dry_run)?;
     Ok(Undone { dry_run: options.dry_run, tables: counts, left })

@@ -26,4 +26,5 @@ mod samples;
 mod seeds;
 mod shapes;
 mod support;
+mod undo;
 mod verify;

@@ -40,15 +40,16 @@ impl Asker {
         let mut pauses = Pauses::new(FIRST_PAUSE, LAST_PAUSE);
         let (mut idle, mut cut) = (0, 0);
         loop {
-            let send = async |client: &Client| match &body {
-                Some(body) => {
+            let send = |client: Client| {
+                let (body, left, table) = (body.clone(), left.clone(), table.to_owned());
+                async move {
+                    let Some(body) = body else { return client.batch_get_item().set_request_items(left).send().await };
                     // The SDK gets an empty list, so that it knows the operation and the table.
                     let none = KeysAndAttributes::builder().set_keys(Some(Vec::new())).build().map_err(SdkError::construction_failure)?;
-                    client.batch_get_item().request_items(table, none).customize().mutate_request(replaced(body.clone())).send().await
+                    client.batch_get_item().request_items(table, none).customize().mutate_request(replaced(body)).send().await
                 }
-                None => client.batch_get_item().set_request_items(left.clone()).send().await,
             };
-            let Some(answer) = self.ask("dynamodb:BatchGetItem", table, &[], &send).await? else { return Ok(found) };
+            let Some(answer) = self.ask("dynamodb:BatchGetItem", table, &[], send).await? else { return Ok(found) };
             // The service always names both, so an answer without them was cut on its way; it must not pass for one that found nothing.
             let (Some(responses), Some(unread)) = (answer.responses, answer.unprocessed_keys) else {
                 cut += 1;

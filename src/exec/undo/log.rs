@@ -68,7 +68,7 @@ fn first_records_by(path: &Path, hashes: u64, mut take: impl FnMut(&[u8], &PutRe
                     .with("file", path.display())
                     .with("line", number)
                     .with("found", found)
-                    .with("hint", "the file was changed or damaged after the run; nothing that stands behind this line was taken back")
+                    .with("hint", "the file was changed or damaged after the run; what stands before this line may be taken back, nothing behind it is")
             };
             let text = std::str::from_utf8(line).map_err(|_| wrong("text that is not UTF-8".to_owned()))?;
             let record = decode_put_record(text, &arena).map_err(|reason| wrong(reason.to_string()))?;
