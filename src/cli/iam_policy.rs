@@ -44,8 +44,10 @@ pub(crate) fn iam_policy(args: &Args, command: &IamPolicy) -> Result<u8, Failure
     print(&format!("{}\n", serde_json::to_string_pretty(&policy).expect("a policy has only texts")))?;
     if !args.quiet {
         let mut told = BTreeSet::new();
-        let notes = notes.iter().chain(&policy.notes).filter(|note| told.insert(*note));
-        let text: String = notes.map(|note| format!("note: {note}\n")).collect();
+        let mut text = String::new();
+        for note in notes.iter().chain(&policy.notes).filter(|note| told.insert(*note)) {
+            text.push_str(&format!("note: {note}\n"));
+        }
         // Nobody is left to be told when stderr is closed.
         drop(std::io::stderr().write_all(text.as_bytes()));
     }

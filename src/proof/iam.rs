@@ -408,14 +408,14 @@ fn is_export_id(folder: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn export(key: &str, known: Option<KnownExport>) -> Access {
+    fn export(key: &str, known: impl Into<Option<KnownExport>>) -> Access {
         let named = S3Place { bucket: "b".to_owned(), key: key.to_owned() };
-        let exports = vec![ExportAccess { named, known, one_of_several: false }];
+        let exports = vec![ExportAccess { named, known: known.into(), one_of_several: false }];
         Access { region: Some("eu-west-1".to_owned()), account: Some("111122223333".to_owned()), exports, ..Access::default() }
     }
 
-    fn known(folder: &str, incremental: bool) -> Option<KnownExport> {
-        Some(KnownExport { folder: Some(folder.to_owned()), incremental, kms_key: None, checked: true })
+    fn known(folder: &str, incremental: bool) -> KnownExport {
+        KnownExport { folder: Some(folder.to_owned()), incremental, kms_key: None, checked: true }
     }
 
     /// Each statement as `SID ACTIONS on RESOURCES [where PREFIXES]`.
