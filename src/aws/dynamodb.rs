@@ -47,7 +47,7 @@ impl DynamoDb {
     /// Sets how long the service may give no usable answer.
     #[must_use]
     pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        self.asker.patience = patience;
         self
     }
 

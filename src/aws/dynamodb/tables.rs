@@ -48,7 +48,7 @@ impl DynamoDb {
     pub(crate) fn create_table(&self, table: &str, request: &CreateTableInputBuilder) -> Result<()> {
         const FULL: &str = "LimitExceededException";
         let action = "dynamodb:CreateTable";
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.asker.patience;
         loop {
             // The same code says that too many tables are being made and that there are too many, which does not pass.
             let full = RefCell::new(None);
