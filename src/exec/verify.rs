@@ -4,6 +4,7 @@
 mod expected;
 mod files;
 mod form;
+#[cfg(any(feature = "dynamodb", feature = "parquet"))]
 mod gather;
 #[cfg(feature = "dynamodb")]
 mod live;
@@ -23,7 +24,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Kind, Result};
-use crate::exec::event::{Event, Observer, Pass};
+use crate::exec::event::Observer;
 use crate::exec::options::{Input, check_table_names, only};
 use crate::exec::pass::Walk;
 use crate::exec::stop::Stop;
@@ -126,10 +127,8 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
     for target in &targets {
         let view = target.view();
         let side = &sides[&view];
-        let mut log = Side::create(&setting, target_folder(&folder))?;
-        observer.event(Event::Started { pass: Pass::Target, items: target.items() });
+        let mut log = Side::create(&setting, &folder.join("found"))?;
         let unreadable = target.read(&setting, observer, &mut |part| log.add(part))?;
-        observer.event(Event::Finished(Pass::Target));
         let found = log.finish()?;
         let rules = rules(plan, target, &expected, options);
         let outcome =
@@ -140,10 +139,6 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
     fs::remove_dir_all(&folder).map_err(|error| work::failed(&folder, error))?;
     let differences = differences.exists().then_some(differences);
     Ok(Verification::new(&setting, &expected, reports, differences, started.elapsed()))
-}
-
-fn target_folder(folder: &Path) -> PathBuf {
-    folder.join("found")
 }
 
 fn check(plan: &Plan, options: &VerifyOptions) -> Result<()> {
@@ -176,7 +171,7 @@ fn rules(plan: &Plan, target: &Open, expected: &Expected<'_>, options: &VerifyOp
         outputs.map(|output| output.dataset.0).collect()
     });
     let keys_are_unique = target.view() == View::Tables;
-    Rules { keys_are_unique, only, places: target.places(), keep: options.show }
+    Rules { keys_are_unique, only, places: target.content().places(), keep: options.show }
 }
 
 /// One side of a comparison: its entries on disk, or its counts.
@@ -187,8 +182,8 @@ struct Side {
 }
 
 impl Side {
-    fn create(setting: &Setting<'_>, folder: PathBuf) -> Result<Self> {
-        let log = if setting.how.counts { None } else { Some(EntryLog::create(&folder, setting.how.partitions)?) };
+    fn create(setting: &Setting<'_>, folder: &Path) -> Result<Self> {
+        let log = if setting.how.counts { None } else { Some(EntryLog::create(folder, setting.how.partitions)?) };
         Ok(Self { log, partitions: Vec::new(), counts: BTreeMap::new() })
     }
 

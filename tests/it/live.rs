@@ -400,10 +400,9 @@ fn large_export(folder: &Folder) -> String {
     path
 }
 
-/// All files of a run but those that hold durations.
+/// All files of a run but those that hold durations, or where its folders are.
 fn outcome(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
-    let timed = ["report.json", "progress.json"];
-    let seconds_differ = |path: &Path| timed.iter().any(|name| path.ends_with(name)) || path.starts_with("work/units");
+    let seconds_differ = |path: &Path| path.ends_with("report.json") || path.ends_with("run.json") || path.starts_with("work/units");
     files(folder.path()).into_iter().filter(|(path, _)| !seconds_differ(path)).collect()
 }
 

@@ -26,3 +26,4 @@ mod samples;
 mod seeds;
 mod shapes;
 mod support;
+mod verify;

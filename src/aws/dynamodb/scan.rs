@@ -132,19 +132,19 @@ impl DynamoDb {
                     .await
             };
             let Some(mut answer) = self.ask("dynamodb:Scan", table, &[], &send)? else { return Ok(()) };
-            let mut page = Page::default();
+            let mut read = Page::default();
             for item in answer.items() {
-                write_line(item, &mut page.lines).map_err(|error| error.with("table", table).with("at", self.place()))?;
-                page.items += 1;
+                write_line(item, &mut read.lines).map_err(|error| error.with("table", table).with("at", self.place()))?;
+                read.items += 1;
             }
-            let told = answer.consumed_capacity().and_then(ConsumedCapacity::capacity_units);
-            let units = told.unwrap_or_else(|| (page.lines.len() as f64 / UNIT_BYTES).ceil().max(1.0));
+            // Every answer was asked to say what it took; of a server that does not, the expectation must do.
+            let units = answer.consumed_capacity().and_then(ConsumedCapacity::capacity_units).unwrap_or(expected);
             if let Some(pace) = pace {
                 pace.rate.took(expected, units)?;
             }
-            expectation.learn(units, page.items);
+            expectation.learn(units, read.items);
             start = answer.last_evaluated_key.take().filter(|key| !key.is_empty());
-            if !take(page)? || start.is_none() {
+            if !take(read)? || start.is_none() {
                 return Ok(());
             }
         }

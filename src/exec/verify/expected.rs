@@ -85,6 +85,9 @@ impl<'p> Expected<'p> {
 
     /// The first pass: items whose keys collide are rejects, and are expected nowhere.
     pub(super) fn survey(&mut self, setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<()> {
+        if self.plan.targets.tables.is_empty() {
+            return Ok(());
+        }
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
         let partitions = KeyLog::partitions_for(self.items());
         let folder = setting.folder.join("keys");
@@ -122,7 +125,7 @@ impl<'p> Expected<'p> {
         observer.event(Event::Started { pass: Pass::Expect, items: self.items() });
         let mut sides = BTreeMap::new();
         for view in views {
-            sides.insert(*view, Side::create(setting, setting.folder.join(format!("expected-{view:?}").to_lowercase()))?);
+            sides.insert(*view, Side::create(setting, &setting.folder.join(format!("expected-{view:?}").to_lowercase()))?);
         }
         let work = |routed: &Routed<'_>| views.iter().map(|view| (*view, record(setting, *view, routed))).collect::<Vec<_>>();
         let ledger = self.pass(setting, observer, work, |parts| {
@@ -165,7 +168,9 @@ impl<'p> Expected<'p> {
             ledger.add(&counted);
             take(done)
         })?;
-        warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+        for warning in warnings {
+            observer.event(Event::Warning(warning));
+        }
         let found = |id: FileId| ledger.lines.get(&id.0).copied().unwrap_or(0);
         for (id, file) in &files {
             file.expect_items(found(*id))?;

@@ -9,7 +9,7 @@ use crate::exec::pass::walk;
 use crate::exec::route::{lines, with_arena};
 use crate::exec::verify::Setting;
 use crate::exec::verify::form::{Part, Recorder, View};
-use crate::exec::verify::target::Asked;
+use crate::exec::verify::target::{Asked, Content};
 use crate::model::{FileId, Origin, TableId};
 use crate::source::Chunk;
 use crate::source::manifest::{self, DataFile, Export};
@@ -84,25 +84,26 @@ impl Files {
         Ok(Self { files: export.files.iter().map(|file| (id, file.clone())).collect(), export: Some((id, export)) })
     }
 
-    /// The table, where there is one only.
-    pub(super) fn only_table(&self) -> Option<TableId> {
-        self.export.as_ref().map(|(table, _)| *table)
+    fn ids(&self) -> impl Iterator<Item = (FileId, &DataFile)> {
+        (0..).map(FileId).zip(self.files.iter().map(|(_, file)| file))
+    }
+}
+
+impl Content for Files {
+    fn places(&self) -> Option<BTreeSet<u32>> {
+        self.export.as_ref().map(|(table, _)| BTreeSet::from([table.0]))
     }
 
-    pub(super) fn items(&self) -> Option<u64> {
+    fn items(&self) -> Option<u64> {
         self.export.as_ref()?.1.items
     }
 
-    pub(super) fn place(&self, origin: Origin) -> Option<String> {
+    fn place(&self, origin: Origin) -> Option<String> {
         let (_, file) = self.files.get(origin.file.index())?;
         Some(format!("{}:{}", file.name, origin.line))
     }
 
-    fn ids(&self) -> impl Iterator<Item = (FileId, &DataFile)> {
-        (0..).map(FileId).zip(self.files.iter().map(|(_, file)| file))
-    }
-
-    pub(super) fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
+    fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
         let files: Vec<_> = self.ids().collect();
         let mut counts = vec![0; files.len()];
         let work = |chunk: &Chunk| {
@@ -121,7 +122,7 @@ impl Files {
         self.export.as_ref().map_or(Ok(()), |(_, export)| export.expect_items(counts.iter().sum()))
     }
 
-    pub(super) fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut found = vec![None; asked.len()];
         let files: Vec<_> = self.ids().collect();
         let origins = asked.iter().enumerate().map(|(at, asked)| (asked.origin, at));

@@ -10,7 +10,9 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::codec::canonical::hash_item;
 use crate::limits;
-use crate::model::{DatasetId, Item, KeyAttribute, KeySchema, KeyType, Origin, TableId, Value};
+use crate::model::{DatasetId, Item, KeySchema, Origin, TableId, Value};
+#[cfg(feature = "parquet")]
+use crate::model::{KeyAttribute, KeyType};
 use crate::plan::Plan;
 use crate::proof::compare::{Entry, EntryBlock, is_sampled};
 use crate::sink::Outgoing;
@@ -71,6 +73,7 @@ pub(super) struct Forms<'p> {
     /// By table, and what its type attribute says.
     by_type: FxHashMap<(TableId, &'p str), DatasetId>,
     /// By dataset: the keys that its rows may have, the first that a row has whole being its own.
+    #[cfg(feature = "parquet")]
     keys: Vec<Vec<KeySchema>>,
 }
 
@@ -82,16 +85,12 @@ impl<'p> Forms<'p> {
                 by_type.entry((table, output.type_value.as_str())).or_insert(output.dataset);
             }
         }
-        let attribute = |name: &String| KeyAttribute { name: name.clone(), kind: KeyType::S };
-        let of_sources = plan
-            .sources
-            .iter()
-            .map(|source| KeySchema { partition: attribute(&source.partition), sort: source.sort.as_ref().map(attribute) });
-        let keys = plan.targets.datasets.iter().map(|dataset| {
-            let of_tables = dataset.tables.iter().map(|table| plan.targets.table(*table).key.clone());
-            of_tables.chain(of_sources.clone()).take(usize::from(KEYLESS)).collect()
-        });
-        Self { plan, by_type, keys: keys.collect() }
+        Self {
+            plan,
+            by_type,
+            #[cfg(feature = "parquet")]
+            keys: keys_of_rows(plan),
+        }
     }
 
     /// The name of the table that a place is; `None` where it is none.
@@ -116,11 +115,9 @@ impl<'p> Forms<'p> {
 
     /// What an item of a table is counted as by itself.
     fn tell(&self, table: TableId, item: &Item<'_>) -> u32 {
-        let known = match self.plan.targets.table(table).type_attribute.as_deref() {
-            Some(name) => match item.get(name) {
-                Some(Value::S(text)) => self.by_type.get(&(table, text)).copied(),
-                _ => None,
-            },
+        let known = match self.plan.targets.table(table).type_attribute.as_deref().map(|name| item.get(name)) {
+            Some(Some(Value::S(text))) => self.by_type.get(&(table, text)).copied(),
+            Some(_) => None,
             None => {
                 let mut datasets = (0..).zip(&self.plan.targets.datasets).filter(|(_, dataset)| dataset.tables.contains(&table));
                 match (datasets.next(), datasets.next()) {
@@ -192,6 +189,19 @@ impl<'p> Forms<'p> {
         };
         Json::Object(parts.into_iter().map(part).collect::<Map<_, _>>())
     }
+}
+
+/// By dataset: the keys of its tables, then those of the sources.
+#[cfg(feature = "parquet")]
+fn keys_of_rows(plan: &Plan) -> Vec<Vec<KeySchema>> {
+    let attribute = |name: &String| KeyAttribute { name: name.clone(), kind: KeyType::S };
+    let of_sources =
+        plan.sources.iter().map(|source| KeySchema { partition: attribute(&source.partition), sort: source.sort.as_ref().map(attribute) });
+    let keys = plan.targets.datasets.iter().map(|dataset| {
+        let of_tables = dataset.tables.iter().map(|table| plan.targets.table(*table).key.clone());
+        of_tables.chain(of_sources.clone()).take(usize::from(KEYLESS)).collect()
+    });
+    keys.collect()
 }
 
 /// Items of one chunk, page or row group.

@@ -13,7 +13,7 @@ use crate::exec::verify::Setting;
 use crate::exec::verify::files::record;
 use crate::exec::verify::form::{Part, Recorder, View};
 use crate::exec::verify::gather::gather;
-use crate::exec::verify::target::Asked;
+use crate::exec::verify::target::{Asked, Content};
 use crate::model::{FileId, Format, KeySchema, Origin, TableId};
 use crate::source::Chunk;
 
@@ -65,8 +65,10 @@ impl Live {
         }
         Ok(Self { service, tables, rate: max_read_units.map(ReadRate::new) })
     }
+}
 
-    pub(super) fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
+impl Content for Live {
+    fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
         let readers = self.rate.as_ref().map_or(READERS, |rate| (rate.units() / UNITS_A_READER).clamp(1, READERS));
         let pace = self.rate.as_ref().map(|rate| Pace { rate, readers });
         let segments = |table: &LiveTable| {
@@ -98,7 +100,7 @@ impl Live {
         gather(readers as usize, &tasks, scan, take)
     }
 
-    pub(super) fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
         let get = |asked: &Asked<'_>| {
             let table = self.tables.iter().find(|table| table.id.0 == asked.place);
             let parts = setting.forms.key_parts(View::Tables, asked.place, asked.key);

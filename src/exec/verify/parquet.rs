@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::verify::Setting;
 use crate::exec::verify::form::{OTHER, Part, Recorder, View};
 use crate::exec::verify::gather::gather;
-use crate::exec::verify::target::Asked;
+use crate::exec::verify::target::{Asked, Content};
 use crate::exec::work;
 use crate::model::{DatasetId, FileId, Item, Origin};
 use crate::sink::parquet::ParquetFile;
@@ -50,16 +50,35 @@ impl Rows {
         Ok(Self { files })
     }
 
-    pub(super) fn items(&self) -> Option<u64> {
+    /// Lends a file; one in S3 is copied into the work folder meanwhile.
+    fn with_file<T>(&self, setting: &Setting<'_>, id: FileId, work: impl FnOnce(&ParquetFile) -> Result<T>) -> Result<T> {
+        let file = &self.files[id.index()];
+        if let Some(opened) = &file.opened {
+            return work(opened);
+        }
+        let copy = setting.folder.join(format!("copy-{}.parquet", id.0));
+        copy_of(file, &copy)?;
+        let done = ParquetFile::open(&copy).map_err(|error| error.with("copy of", &file.location)).and_then(|opened| work(&opened));
+        fs::remove_file(&copy).map_err(|error| work::failed(&copy, error))?;
+        done
+    }
+}
+
+impl Content for Rows {
+    fn view(&self) -> View {
+        View::Datasets
+    }
+
+    fn items(&self) -> Option<u64> {
         let rows = |file: &RowsFile| Some(file.opened.as_ref()?.row_groups().iter().sum::<u64>());
         self.files.iter().try_fold(0_u64, |all, file| all.checked_add(rows(file)?))
     }
 
-    pub(super) fn place(&self, origin: Origin) -> Option<String> {
+    fn place(&self, origin: Origin) -> Option<String> {
         Some(format!("{}:{}", self.files.get(origin.file.index())?.name, origin.line))
     }
 
-    pub(super) fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
+    fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
         let mut tasks = Vec::new();
         for (id, file) in (0..).map(FileId).zip(&self.files) {
             match &file.opened {
@@ -77,7 +96,7 @@ impl Rows {
         gather(setting.options.jobs, &tasks, read, take)
     }
 
-    pub(super) fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
+    fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut found = vec![None; asked.len()];
         for (id, _) in (0..).map(FileId).zip(&self.files) {
             let of_file: Vec<_> = asked.iter().enumerate().filter(|(_, asked)| asked.origin.file == id).collect();
@@ -97,19 +116,6 @@ impl Rows {
             })?;
         }
         Ok(found)
-    }
-
-    /// Lends a file; one in S3 is copied into the work folder meanwhile.
-    fn with_file<T>(&self, setting: &Setting<'_>, id: FileId, work: impl FnOnce(&ParquetFile) -> Result<T>) -> Result<T> {
-        let file = &self.files[id.index()];
-        if let Some(opened) = &file.opened {
-            return work(opened);
-        }
-        let copy = setting.folder.join(format!("copy-{}.parquet", id.0));
-        copy_of(file, &copy)?;
-        let done = ParquetFile::open(&copy).map_err(|error| error.with("copy of", &file.location)).and_then(|opened| work(&opened));
-        fs::remove_file(&copy).map_err(|error| work::failed(&copy, error))?;
-        done
     }
 }
 

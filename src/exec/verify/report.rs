@@ -202,7 +202,7 @@ pub(super) fn shown(setting: &Setting<'_>, target: &Open, expected: &Expected<'_
         key: setting.forms.key_json(view, difference.place, &difference.key),
         key_in_words: setting.forms.key_in_words(view, difference.place, &difference.key),
         expected_at: difference.expected.and_then(|side| source(side.origin)),
-        found_at: difference.found.and_then(|side| target.place(side.origin)),
+        found_at: difference.found.and_then(|side| target.content().place(side.origin)),
         changes: Vec::new(),
         note: None,
     }

@@ -24,7 +24,7 @@ pub(super) fn show(setting: &Setting<'_>, target: &Open, expected: &Expected<'_>
         .filter_map(|difference| Some(Asked { origin: difference.found?.origin, place: difference.place, key: &difference.key }))
         .collect();
     let left = expected_items(setting, target.view(), expected, &looked_at)?;
-    let right = if asked.is_empty() { Vec::new() } else { target.again(setting, &asked)? };
+    let right = if asked.is_empty() { Vec::new() } else { target.content().again(setting, &asked)? };
     let mut pairs = looked_at.iter().zip(left.iter().zip(&right)).peekable();
     let mut shown = Vec::new();
     for difference in &chosen {
@@ -60,7 +60,7 @@ fn expected_items(setting: &Setting<'_>, view: View, expected: &Expected<'_>, as
     let mut found = vec![None; asked.len()];
     let origins = asked.iter().enumerate().filter_map(|(at, difference)| Some((difference.expected?.origin, at)));
     let files: Vec<_> = (0..).map(FileId).zip(expected.files.iter().map(|file| &file.file)).collect();
-    let lines = each_line(setting, &files, origins, |line| line.clone())?;
+    let lines = each_line(setting, &files, origins, Chunk::clone)?;
     for (at, line) in lines {
         found[at] = item_of(setting, view, expected, asked[at], &line);
     }

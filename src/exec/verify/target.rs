@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 #[cfg(feature = "dynamodb")]
 use crate::aws;
 use crate::error::{Error, Kind, Result};
-use crate::exec::event::Observer;
+use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::verify::Setting;
 use crate::exec::verify::files::Files;
 use crate::exec::verify::form::{Part, View};
@@ -57,15 +57,37 @@ pub(super) struct Unreadable {
 pub(super) struct Open {
     /// As it was named.
     pub(super) name: String,
-    kind: Kinds,
+    content: Box<dyn Content>,
 }
 
-enum Kinds {
-    Files(Files),
-    #[cfg(feature = "dynamodb")]
-    Live(Live),
-    #[cfg(feature = "parquet")]
-    Rows(Rows),
+/// What a target holds.
+pub(super) trait Content: Sync {
+    /// What its items are compared within.
+    fn view(&self) -> View {
+        View::Tables
+    }
+
+    /// The tables that it holds; `None`: all places.
+    fn places(&self) -> Option<BTreeSet<u32>> {
+        None
+    }
+
+    /// Items that it holds, where it says so.
+    fn items(&self) -> Option<u64> {
+        None
+    }
+
+    /// A place in words: `docs/data/part-u00001-0000.json.gz:12`; `None` where items have none.
+    fn place(&self, origin: Origin) -> Option<String> {
+        let _ = origin;
+        None
+    }
+
+    /// Reads all of it.
+    fn read(&self, setting: &Setting<'_>, take: &mut dyn FnMut(Part) -> Result<()>) -> Result<()>;
+
+    /// Reads items again: for each asked one, the item as `DynamoDB` JSON, `None` where it is gone.
+    fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>>;
 }
 
 impl Target {
@@ -82,109 +104,56 @@ impl Target {
                 Error::new(Kind::Usage, "the pipeline has no table that could be compared").with("hint", "compare with parquet:DIR")
             );
         }
-        let (name, kind) = match self {
+        let (name, content): (String, Box<dyn Content>) = match self {
             #[cfg(feature = "dynamodb")]
             Target::DynamoDb { service, max_read_units } => {
-                let live = Live::open(setting, service, *max_read_units)?;
-                ("dynamodb".to_owned(), Kinds::Live(live))
+                ("dynamodb".to_owned(), Box::new(Live::open(setting, service, *max_read_units)?))
             }
-            Target::Import(folder) => {
-                (format!("import:{folder}"), Kinds::Files(Files::in_folders(setting, folder, Some("data"), observer)?))
-            }
-            Target::Batch(folder) => (format!("batch:{folder}"), Kinds::Files(Files::in_folders(setting, folder, None, observer)?)),
+            Target::Import(folder) => (format!("import:{folder}"), Box::new(Files::in_folders(setting, folder, Some("data"), observer)?)),
+            Target::Batch(folder) => (format!("batch:{folder}"), Box::new(Files::in_folders(setting, folder, None, observer)?)),
             Target::Export { table, location } => {
                 let name = table.as_ref().map_or_else(|| format!("export:{location}"), |table| format!("export:{table}={location}"));
-                (name, Kinds::Files(Files::of_export(setting, table.as_deref(), location, observer)?))
+                (name, Box::new(Files::of_export(setting, table.as_deref(), location, observer)?))
             }
             #[cfg(feature = "parquet")]
-            Target::Parquet(folder) => (format!("parquet:{folder}"), Kinds::Rows(Rows::open(setting, folder)?)),
+            Target::Parquet(folder) => (format!("parquet:{folder}"), Box::new(Rows::open(setting, folder)?)),
         };
-        Ok(Open { name, kind })
+        Ok(Open { name, content })
     }
 }
 
 impl Open {
+    pub(super) fn content(&self) -> &dyn Content {
+        self.content.as_ref()
+    }
+
     pub(super) fn view(&self) -> View {
-        match &self.kind {
-            Kinds::Files(_) => View::Tables,
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(_) => View::Tables,
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(_) => View::Datasets,
-        }
+        self.content.view()
     }
 
-    /// The tables that it holds; `None`: all places.
-    pub(super) fn places(&self) -> Option<BTreeSet<u32>> {
-        match &self.kind {
-            Kinds::Files(files) => files.only_table().map(|table| BTreeSet::from([table.0])),
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(_) => None,
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(_) => None,
-        }
-    }
-
-    /// Items that it holds, where it says so.
-    pub(super) fn items(&self) -> Option<u64> {
-        match &self.kind {
-            Kinds::Files(files) => files.items(),
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(_) => None,
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(rows) => rows.items(),
-        }
-    }
-
-    /// Reads all of it.
+    /// Reads all of it, and counts what is no item.
     pub(super) fn read(
         &self,
         setting: &Setting<'_>,
         observer: &mut dyn Observer,
         take: &mut dyn FnMut(Part) -> Result<()>,
     ) -> Result<Unreadable> {
+        observer.event(Event::Started { pass: Pass::Target, items: self.content.items() });
         let mut unreadable = Unreadable::default();
-        let mut count = |mut part: Part| {
-            observer.event(crate::exec::event::Event::Read { items: part.items, bytes: part.bytes });
+        self.content.read(setting, &mut |mut part| {
+            setting.options.stop.check()?;
+            observer.event(Event::Read { items: part.items, bytes: part.bytes });
             unreadable.count += part.unreadable.len() as u64;
             if unreadable.first.is_none() {
-                unreadable.first = part.unreadable.drain(..).next().map(|(origin, why)| match self.place(origin) {
+                unreadable.first = part.unreadable.drain(..).next().map(|(origin, why)| match self.content.place(origin) {
                     Some(place) => format!("{place}: {why}"),
                     None => why,
                 });
             }
             take(part)
-        };
-        match &self.kind {
-            Kinds::Files(files) => files.read(setting, &mut count)?,
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(live) => live.read(setting, &mut count)?,
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(rows) => rows.read(setting, &mut count)?,
-        }
+        })?;
+        observer.event(Event::Finished(Pass::Target));
         Ok(unreadable)
-    }
-
-    /// A place in words: `docs/data/part-u00001-0000.json.gz:12`; `None` where items have none.
-    pub(super) fn place(&self, origin: Origin) -> Option<String> {
-        match &self.kind {
-            Kinds::Files(files) => files.place(origin),
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(_) => None,
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(rows) => rows.place(origin),
-        }
-    }
-
-    /// Reads items again: for each asked one, the item as `DynamoDB` JSON, `None` where it is gone.
-    pub(super) fn again(&self, setting: &Setting<'_>, asked: &[Asked<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
-        match &self.kind {
-            Kinds::Files(files) => files.again(setting, asked),
-            #[cfg(feature = "dynamodb")]
-            Kinds::Live(live) => live.again(setting, asked),
-            #[cfg(feature = "parquet")]
-            Kinds::Rows(rows) => rows.again(setting, asked),
-        }
     }
 }
 
