@@ -87,4 +87,6 @@ pub mod proof;
 mod exec;
 
 pub use exec::{Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Summary, check_examples, event, inspect};
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+pub use exec::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
 pub use plan::Plan;

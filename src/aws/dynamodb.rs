@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
+pub mod import;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,12 +80,17 @@ impl DynamoDb {
                     Class::Refused | Class::Fatal => false,
                 };
                 if !goes_on {
+                    // What passes by itself leaves the work where it is, and the same command goes on.
+                    let (kind, message) = match class {
+                        Class::Failed => (Kind::Interrupted, "the service gives no usable answer"),
+                        _ => (Kind::Service, "the service refuses the request"),
+                    };
                     let found = match (error.code(), error.message()) {
                         (Some(code), Some(message)) => format!("{code}: {message}"),
                         (Some(code), None) => code.to_owned(),
                         (None, _) => "no usable answer".to_owned(),
                     };
-                    return Err(Error::new(Kind::Service, "the service refuses the request")
+                    return Err(Error::new(kind, message)
                         .with("action", action)
                         .with("table", table)
                         .with("at", self.place())

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod inspect;
+mod load;
 mod progress;
 mod report;
 mod run;
@@ -35,6 +36,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::Load(command) => load::load(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

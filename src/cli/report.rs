@@ -3,11 +3,19 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use dynamorph::Summary;
 use dynamorph::limits::thousands;
+use dynamorph::{LoadSummary, Summary};
 
-pub(crate) fn json(summary: &Summary) -> String {
-    serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
+/// The summary, with what was loaded as `load` where something was.
+pub(crate) fn json(summary: &Summary, loaded: Option<&LoadSummary>) -> String {
+    #[derive(serde::Serialize)]
+    struct Both<'s> {
+        #[serde(flatten)]
+        summary: &'s Summary,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        load: Option<&'s LoadSummary>,
+    }
+    serde_json::to_string_pretty(&Both { summary, load: loaded }).expect("a summary has only string keys and finite numbers")
 }
 
 /// The end table: an entity a row, then the sinks, what was mended on the way, and the rejects.
@@ -79,7 +87,7 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
 }
 
 /// `1 file`, `2 files`.
-fn counted(count: u64, one: &str) -> String {
+pub(crate) fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
@@ -120,7 +128,7 @@ fn changes(summary: &Summary) -> Vec<String> {
 }
 
 /// Columns: the first to the left, the others to the right, two blanks between.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
     let mut out = String::new();
     for row in rows {
