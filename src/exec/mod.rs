@@ -9,6 +9,8 @@ mod examples;
 mod inspect;
 mod job;
 mod ledger;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+mod load;
 mod options;
 mod pass;
 mod rejects;
@@ -27,6 +29,8 @@ pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};
 pub use job::Job;
 pub use ledger::Counts;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+pub use load::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
 pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;

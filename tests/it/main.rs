@@ -13,6 +13,7 @@ mod incremental;
 mod interop;
 mod layers;
 mod live;
+mod load;
 mod order;
 mod pipelines;
 mod program;
