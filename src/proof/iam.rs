@@ -318,7 +318,7 @@ impl PolicyWriter<'_> {
             return;
         }
         let tables = self.tables();
-        self.allow("StartImports", &["dynamodb:ImportTable", "dynamodb:DescribeTable"], tables.clone());
+        self.allow("StartImports", &["dynamodb:DescribeTable", "dynamodb:ImportTable", "dynamodb:ListImports"], tables.clone());
         let runs = tables.iter().map(|table| format!("{table}/import/*")).collect();
         self.allow("FollowImports", &["dynamodb:DescribeImport"], runs);
         let objects = imports.iter().map(|place| self.objects(place)).collect();
