@@ -59,7 +59,7 @@ fn usual<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Refused> {
         cursor.expect(b'}', &Place::Item, "`,` or `}` after the item")?;
         cursor.end()?;
     }
-    Ok(Decoded { record: Record::Item(item), source })
+    Ok(Decoded { record: Record::Item(item), source, bare: false })
 }
 
 /// Any other line, from its start.
@@ -88,7 +88,7 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
             let mut whole = Cursor::new(cursor.line(), start, cursor.arena());
             let (item, source) = object(&mut whole, "the line")?;
             whole.end()?;
-            Ok(Decoded { record: Record::Item(item), source })
+            Ok(Decoded { record: Record::Item(item), source, bare: true })
         }
     }
 }

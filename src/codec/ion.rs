@@ -82,7 +82,7 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
         _ => {
             *cursor = Cursor::new(cursor.line(), start, cursor.arena());
             let (item, source) = attributes(cursor, "the line")?;
-            Decoded { record: Record::Item(item), source }
+            Decoded { record: Record::Item(item), source, bare: true }
         }
     };
     cursor.end()?;

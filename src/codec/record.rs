@@ -10,6 +10,8 @@ pub struct Decoded<'a> {
     pub record: Record<'a>,
     /// The text it was read from.
     pub source: Raw<'a>,
+    /// It is an item without a wrapper such as `{"Item":…}`.
+    pub bare: bool,
 }
 
 /// One record of an export.
@@ -79,11 +81,11 @@ impl<'a> Parts<'a> {
     pub(super) fn decoded(self, whole: Raw<'a>) -> Result<Decoded<'a>, &'static str> {
         match self {
             Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
-                Ok(Decoded { record: Record::Item(item), source })
+                Ok(Decoded { record: Record::Item(item), source, bare: false })
             }
             Parts { item: Some(_), .. } => Err("an `Item` together with parts of a change record; expected one of the two"),
             Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
-                Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
+                Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole, bare: false })
             }
             Parts { keys: None, old: None, new: None, written_at: None, .. } => Err("no `Item` in the line"),
             Parts { keys: None, .. } => Err("a change record without `Keys`"),

@@ -11,6 +11,7 @@ mod job;
 mod ledger;
 mod options;
 mod pass;
+mod record;
 mod rejects;
 mod route;
 mod state;

@@ -12,6 +12,7 @@ mod incremental;
 mod interop;
 mod layers;
 mod live;
+mod mixed;
 mod order;
 mod pipelines;
 mod program;
