@@ -126,7 +126,7 @@ fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<
     if !parts.wrapped {
         cursor.end()?;
     }
-    parts.decoded(whole).map_err(|message| cursor.fail("not-an-item", &Place::Item, message))
+    parts.decoded(whole).map_err(|(rule, message)| cursor.fail(rule, &Place::Item, &message))
 }
 
 /// The end of the object around a record.
