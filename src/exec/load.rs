@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -16,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::aws::dynamodb::DynamoDb;
 use crate::aws::dynamodb::import::{Import, Started, State, pause};
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::limits::thousands;
 use crate::sink::import_files::{COUNTS, Counts, TableCounts};
 use crate::store::S3Folder;
@@ -31,8 +30,8 @@ pub struct LoadOptions {
     pub first_pause: Duration,
     /// The longest pause between two looks.
     pub longest_pause: Duration,
-    /// Set by whoever wants the load to stop following; the imports go on.
-    pub interrupted: Option<Arc<AtomicBool>>,
+    /// Asks the load to stop following; the imports go on.
+    pub stop: Stop,
 }
 
 impl Default for LoadOptions {
@@ -43,7 +42,7 @@ impl Default for LoadOptions {
             only: Vec::new(),
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(30),
-            interrupted: None,
+            stop: Stop::default(),
         }
     }
 }
@@ -177,7 +176,6 @@ fn follow(
     options: &LoadOptions,
     observer: &mut dyn FnMut(LoadEvent<'_>),
 ) -> Result<LoadSummary> {
-    let interrupted = || options.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire));
     let mut ended: Vec<Option<TableLoad>> = followed.iter().map(|_| None).collect();
     let mut length = options.first_pause;
     loop {
@@ -191,7 +189,7 @@ fn follow(
         if ended.iter().all(Option::is_some) {
             break;
         }
-        if !pause(length, interrupted) {
+        if !pause(length, || options.stop.asked()) {
             return Err(Error::new(Kind::Interrupted, "stopped following the imports, which go on")
                 .with("hint", "load the same files again to follow them"));
         }
