@@ -399,7 +399,7 @@ fn length(bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Arena, Index};
+    use crate::model::{Arena, Creation, Index};
 
     fn item<'a>(arena: &'a Arena, attributes: &[(&'a str, Value<'a>)]) -> Item<'a> {
         let mut item = Item::new_in(arena);
@@ -436,6 +436,7 @@ mod tests {
                 key: KeySchema { partition: key("GPK", KeyType::S), sort: Some(key("GSK", KeyType::N)) },
             }],
             type_attribute: None,
+            creation: Creation::default(),
         }
     }
 

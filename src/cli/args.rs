@@ -13,8 +13,8 @@ use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
-/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above
-/// --max-rejects; 5 stopped, and the same command goes on.
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects; 4 verify
+/// found differences; 5 stopped, and the same command goes on.
 #[derive(Debug, Parser)]
 #[command(name = "dynamorph", version, max_term_width = 120)]
 pub(crate) struct Args {
@@ -47,8 +47,36 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what is in an export: entities, key shapes, attributes, drift, sizes, hot keys.
     Inspect(Inspect),
+    /// Print the IAM policy that lets a run do its work, and nothing else.
+    IamPolicy(IamPolicy),
     /// Say where a run is, from another terminal, or what a finished run did.
     Status(Status),
+    /// Compare targets with what the pipeline makes of the exports: counts, checksums, and every key that differs.
+    Verify(VerifyTargets),
+    /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
+    Undo(Undo),
+    /// Import what `run --to import:s3://…` wrote into new tables, follow the imports, and compare the counts.
+    Load(Load),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log.
+    pub(crate) work: PathBuf,
+    /// Only this table, by its real name. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Vec<String>,
+    /// Look and count, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The folder of the log in the work folder; undo.1, undo.2 … are those of earlier runs there.
+    #[arg(long, value_name = "NAME", default_value = "undo")]
+    pub(crate) log: String,
+    /// Requests under way at a time. Default: 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) service: Service,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,7 +133,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) live: Live,
     #[command(flatten)]
-    pub(crate) import: Import,
+    pub(crate) import: FilesForImport,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -133,6 +161,9 @@ pub(crate) struct Live {
     /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
     #[arg(long, help_heading = LIVE)]
     pub(crate) create_tables: bool,
+    /// Keep what is replaced in WORK/undo before it is, so that `undo` can take the run back. Each item is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
 }
 
 impl Live {
@@ -143,6 +174,7 @@ impl Live {
             (self.if_absent, "--if-absent"),
             (self.if_newer.is_some(), "--if-newer"),
             (self.create_tables, "--create-tables"),
+            (self.undo_log, "--undo-log"),
         ]
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))
@@ -152,7 +184,7 @@ impl Live {
 /// What files for import are like.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of --to import:DIR")]
-pub(crate) struct Import {
+pub(crate) struct FilesForImport {
     /// How items are written.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
     pub(crate) import_format: ImportFormat,
@@ -162,9 +194,13 @@ pub(crate) struct Import {
     /// The text of an object before it is compressed, such as 256MiB.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub(crate) import_object_size: usize,
+    /// When the files are in S3, import them into new tables, as `dynamorph load` does. Not where there are more rejects than
+    /// --max-rejects.
+    #[arg(long)]
+    pub(crate) start_import: bool,
 }
 
-impl Import {
+impl FilesForImport {
     pub(crate) fn options(&self) -> import_files::Options {
         import_files::Options {
             format: match self.import_format {
@@ -195,6 +231,21 @@ pub(crate) enum ImportCompression {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Load {
+    /// The prefix that `run --to import:s3://BUCKET/PREFIX` wrote, or that such a folder was copied to: s3://BUCKET/PREFIX.
+    #[arg(value_name = "FILES")]
+    pub(crate) files: String,
+    /// The real name of a table of the pipeline, for example docs=prod-docs; it wins over that in the files. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Load only this table, by its name in the pipeline. Repeat for more.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Inspect {
     /// An export folder, its manifest-summary.json, or data files; on this machine or s3://BUCKET/….
     #[arg(value_name = "EXPORT", required = true)]
@@ -218,6 +269,103 @@ pub(crate) struct Inspect {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyTargets {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// The exports that the run read, in the same forms.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// What is compared: dynamodb (live tables), import:DIR, batch:DIR, parquet:DIR, or export:[TABLE=]EXPORT (a full export of a target
+    /// table); all but batch: from s3://BUCKET/PREFIX too. Repeat for several.
+    #[arg(long, value_name = "TARGET", required = true)]
+    pub(crate) against: Vec<String>,
+    /// The real name of a live table, for example docs=prod-docs. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Compare only this entity. Repeat for more.
+    #[arg(long, value_name = "ENTITY")]
+    pub(crate) only: Vec<String>,
+    /// Compare counts only, by entity; no item with another.
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) counts: bool,
+    /// Compare only the keys whose hash falls into so many percent; the others may differ. All items are read all the same.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) sample: Option<f64>,
+    /// Show so many keys that differ, with what differs; all are in WORK/differences.jsonl.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) show: usize,
+    /// Read live tables with at most so many read units a second, together.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_read_units: Option<NonZeroU32>,
+    /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
+    /// Workers. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "these are flags of a command")]
+pub(crate) struct IamPolicy {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// As for `run`. Manifests are read where they can be; for the others their address must do.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "SINK", required = true)]
+    pub(crate) to: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long)]
+    pub(crate) if_absent: bool,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long, value_name = "ATTR")]
+    pub(crate) if_newer: Option<String>,
+    /// As for `run`: missing tables are created.
+    #[arg(long)]
+    pub(crate) create_tables: bool,
+    /// As for `run`: what live puts replace is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
+    /// For `undo` too, after a run with --undo-log.
+    #[arg(long, requires = "undo_log")]
+    pub(crate) undo: bool,
+    /// Files in S3 are imported into new tables by ImportTable.
+    #[arg(long)]
+    pub(crate) start_import: bool,
+    /// For `verify` against this target too: dynamodb, or KIND:s3://BUCKET/PREFIX. Repeat for more.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) verify_against: Vec<String>,
+    /// The account of the tables. Default: the account of the exported table, by the manifest.
+    #[arg(long, value_name = "ID", value_parser = account)]
+    pub(crate) account: Option<String>,
+    /// The KMS key that encrypts what is written to S3: its ARN or id.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) kms_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+/// An account's id.
+fn account(text: &str) -> Result<String, String> {
+    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 12 digits".to_owned())
+    }
 }
 
 /// How AWS is reached.

@@ -2,13 +2,17 @@
 
 mod args;
 mod check;
+mod iam_policy;
 mod inspect;
 mod interrupt;
+mod load;
 mod progress;
 mod report;
 mod run;
 mod service;
 mod status;
+mod undo;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -26,6 +30,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Done, with rejects above the limit.
 const REJECTS: u8 = 3;
+/// A target is not as the pipeline says.
+const DIFFERENT: u8 = 4;
 /// Stopped; the same command goes on.
 const STOPPED: u8 = 5;
 
@@ -37,7 +43,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
         Command::Status(command) => status::status(&args, command),
+        Command::Verify(command) => verify::verify(&args, command),
+        Command::Undo(command) => undo::undo(&args, command),
+        Command::Load(command) => load::load(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -3,12 +3,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use dynamorph::Summary;
 use dynamorph::limits::thousands;
 use dynamorph::sink::Traffic;
+use dynamorph::{LoadSummary, Summary};
 
-pub(crate) fn json(summary: &Summary) -> String {
-    serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
+/// The summary, with what was loaded as `load` where something was.
+pub(crate) fn json(summary: &Summary, loaded: Option<&LoadSummary>) -> String {
+    #[derive(serde::Serialize)]
+    struct Both<'s> {
+        #[serde(flatten)]
+        summary: &'s Summary,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        load: Option<&'s LoadSummary>,
+    }
+    serde_json::to_string_pretty(&Both { summary, load: loaded }).expect("a summary has only string keys and finite numbers")
 }
 
 /// The end table: an entity a row, then the sinks, what was mended on the way, and the rejects.
@@ -88,7 +96,7 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
 }
 
 /// `1 file`, `2 files`.
-fn counted(count: u64, one: &str) -> String {
+pub(crate) fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
@@ -143,11 +151,13 @@ fn changes(summary: &Summary) -> Vec<String> {
 }
 
 /// Columns: the first to the left, the others to the right, two blanks between.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+pub(crate) fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |at: usize| rows.iter().filter_map(|row| row.as_ref().get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
-        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (at, (cell, width)) in row.as_ref().iter().zip(&widths).enumerate() {
             let _ = if at == 0 { write!(out, "{cell:width$}") } else { write!(out, "  {cell:>width$}") };
         }
         let kept = out.trim_end_matches(' ').len();

@@ -5,27 +5,33 @@ use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
 use dynamorph::sink::batch_write::{self, Condition};
-use dynamorph::store::Location;
-use dynamorph::{Destination, Input, Job, Options, Plan};
+use dynamorph::store::{Location, OutputFolder, S3Folder};
+use dynamorph::{Destination, Input, Job, LoadOptions, Options, Plan};
 
 use crate::cli::args::{Args, Live, Output, Run};
-use crate::cli::check::load;
+use crate::cli::check;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, Failure, REJECTS, interrupt, print, report};
+use crate::cli::{DONE, FAILED, Failure, REJECTS, interrupt, load, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
-    let plan = load(&command.pipeline)?;
+    let plan = check::load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, command, &connections)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, command, &work, &connections)).collect::<Result<Vec<_>, _>>()?;
     check_live(command)?;
+    let names = table_names(&command.table)?;
+    let import = command.import.start_import.then(|| only_import(&destinations)).transpose()?;
+    if import.is_some() {
+        let tables = plan.targets().tables.iter().map(|table| names.get(&table.name).unwrap_or(&table.name).as_str());
+        load::check_new(&connections, &tables.collect::<Vec<_>>())?;
+    }
     let options = Options {
         destinations,
         overwrite: command.overwrite,
         import: command.import.options(),
-        table_names: table_names(&command.table)?,
+        table_names: names,
         jobs: jobs(command.jobs),
         limit: command.limit,
         only: command.only.clone(),
@@ -38,11 +44,42 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
     let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
     drop(progress);
-    match args.output {
-        Output::Text => print(&report::text(&summary, &work, args.verbose > 0))?,
-        Output::Json => print(&format!("{}\n", report::json(&summary)))?,
+    let too_many = summary.rejects.count > command.max_rejects;
+    // The text first, since an import takes a while.
+    if args.output == Output::Text {
+        print(&report::text(&summary, &work, args.verbose > 0))?;
     }
-    Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
+    let loaded = match import {
+        Some(_) if too_many => None,
+        Some(folder) => Some(load::follow(args, &connections, &folder, LoadOptions::default())?),
+        None => None,
+    };
+    match (args.output, &loaded) {
+        (Output::Text, Some(loaded)) => print(&format!("\n{}", load::text(loaded)))?,
+        (Output::Text, None) if command.import.start_import => {
+            print("\nno import was started, since there are more rejects than --max-rejects; `dynamorph load` starts it\n")?;
+        }
+        (Output::Text, None) => {}
+        (Output::Json, _) => print(&format!("{}\n", report::json(&summary, loaded.as_ref())))?,
+    }
+    Ok(match loaded {
+        _ if too_many => REJECTS,
+        Some(loaded) if !loaded.ok => FAILED,
+        _ => DONE,
+    })
+}
+
+/// The folder that --start-import means.
+fn only_import(destinations: &[Destination]) -> Result<S3Folder, Error> {
+    let folders = destinations.iter().filter_map(|destination| match destination {
+        Destination::Import(OutputFolder::S3(folder)) => Some(folder),
+        _ => None,
+    });
+    match folders.collect::<Vec<_>>()[..] {
+        [folder] => Ok(folder.clone()),
+        _ => Err(Error::new(Kind::Usage, "--start-import imports what one --to import:s3://BUCKET/PREFIX writes")
+            .with("hint", "name one such sink, or take --start-import away")),
+    }
 }
 
 /// `.dynamorph/PIPELINE`; where rejects of that folder are what is read, `.dynamorph/PIPELINE.replay`, and so on.
@@ -71,24 +108,29 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
-    let named = plan.sources().iter().any(|source| source.name.is_some());
-    let (source, path) = match text.split_once('=') {
-        Some((name, path)) if named => (Some(name.to_owned()), path),
-        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
-            return Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
-                .with("hint", format!("write --from {rest}")));
-        }
-        _ => (None, text),
-    };
-    Ok(Input { source, locations: vec![connections.location(path)?] })
+pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+    let (source, path) = source_of(plan, text)?;
+    Ok(Input { source: source.map(str::to_owned), locations: vec![connections.location(path)?] })
 }
 
-fn destination(text: &str, command: &Run, connections: &Connections) -> Result<Destination, Error> {
+/// The name of the source and the place that `--from` says.
+pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t str>, &'t str), Error> {
+    let named = plan.sources().iter().any(|source| source.name.is_some());
+    match text.split_once('=') {
+        Some((name, path)) if named => Ok((Some(name), path)),
+        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
+            Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
+                .with("hint", format!("write --from {rest}")))
+        }
+        _ => Ok((None, text)),
+    }
+}
+
+fn destination(text: &str, command: &Run, work: &Path, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, connections))),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, work, connections))),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
@@ -101,7 +143,7 @@ fn destination(text: &str, command: &Run, connections: &Connections) -> Result<D
 }
 
 /// What is said of live writing.
-fn live(live: &Live, connections: &Connections) -> batch_write::Options {
+fn live(live: &Live, work: &Path, connections: &Connections) -> batch_write::Options {
     batch_write::Options {
         aws: connections.options(),
         max_write_units: live.max_write_units,
@@ -112,6 +154,7 @@ fn live(live: &Live, connections: &Connections) -> batch_write::Options {
             None => Condition::None,
         },
         create_tables: live.create_tables,
+        undo_log: live.undo_log.then(|| work.join("undo")),
     }
 }
 
@@ -126,7 +169,8 @@ fn check_live(command: &Run) -> Result<(), Error> {
     }
 }
 
-fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
+/// The real names of tables.
+pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeMap::new();
     for pair in pairs {
         match pair.split_once('=') {

@@ -31,6 +31,8 @@ pub enum Event {
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.
     Reading(String),
+    /// A target was found and is about to be written to: where it is, in words.
+    Writing(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }
@@ -44,6 +46,24 @@ pub enum Pass {
     Write,
     /// Items are described, nothing is written.
     Inspect,
+    /// Items are carried, to know what must be in a target.
+    Expect,
+    /// The items of a target are read.
+    Target,
+}
+
+impl Pass {
+    /// The pass in one word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Survey => "survey",
+            Pass::Write => "write",
+            Pass::Inspect => "inspect",
+            Pass::Expect => "expect",
+            Pass::Target => "target",
+        }
+    }
 }
 
 /// Gets the events of a run, on the thread that called it.

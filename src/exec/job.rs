@@ -96,12 +96,17 @@ impl Job {
     /// when the run was asked to stop.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary> {
         let started = Instant::now();
+        let mut set_aside = None;
         if self.begin == Begin::Anew {
-            self.work.empty()?;
+            set_aside = self.work.empty()?;
             state::begin(self.work.path(), &self.identity)?;
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
+        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
+        if let Some(log) = set_aside {
+            observer.event(Event::Warning(format!("the undo log of an earlier run is kept in {}", log.display())));
+        }
         self.findings.iter().for_each(|finding| observer.event(Event::Warning(finding.clone())));
         for (_, export) in &self.exports {
             if let Some(what) = export.in_words() {

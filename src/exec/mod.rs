@@ -9,6 +9,8 @@ mod examples;
 mod inspect;
 mod job;
 mod ledger;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+mod load;
 mod options;
 mod pass;
 mod record;
@@ -18,14 +20,22 @@ mod state;
 mod status;
 mod stop;
 mod summary;
+#[cfg(feature = "dynamodb")]
+mod undo;
 mod units;
+mod verify;
 mod work;
 
 pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};
 pub use job::Job;
 pub use ledger::Counts;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+pub use load::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
 pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;
 pub use summary::Summary;
+#[cfg(feature = "dynamodb")]
+pub use undo::{UndoCounts, UndoOptions, Undone, undo};
+pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

@@ -148,7 +148,7 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
             .with("hint", "add --to import:DIR, or leave the option out"));
     }
     check_folders(options)?;
-    check_table_names(plan, options)?;
+    check_table_names(plan, &options.table_names)?;
     #[cfg(feature = "parquet")]
     if options.destinations.iter().any(|destination| matches!(destination, Destination::Parquet(_))) {
         return Ok(());
@@ -166,9 +166,9 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
 }
 
 /// A real name is a table's name, and no two tables share one: their keys are proved apart table by table.
-fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
+pub(super) fn check_table_names(plan: &Plan, names: &BTreeMap<String, String>) -> Result<()> {
     let tables = &plan.targets.tables;
-    for (name, real) in &options.table_names {
+    for (name, real) in names {
         if !tables.iter().any(|table| table.name == *name) {
             let known: Vec<_> = tables.iter().map(|table| table.name.as_str()).collect();
             return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
@@ -183,7 +183,7 @@ fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
     }
     let mut real: BTreeMap<&str, &str> = BTreeMap::new();
     for table in tables {
-        let name = options.table_names.get(&table.name).unwrap_or(&table.name);
+        let name = names.get(&table.name).unwrap_or(&table.name);
         if let Some(other) = real.insert(name, &table.name) {
             return Err(Error::new(Kind::Usage, format!("two tables of the pipeline would be the one table `{name}`"))
                 .with("found", format_args!("{other} and {}", table.name))

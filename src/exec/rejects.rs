@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::codec::ddb_json::write_string;
 use crate::error::{Error, Kind, Reject, Result, Stage};
 use crate::exec::units::RunFile;
+use crate::exec::work::set_aside;
 use crate::model::{Arena, SourceId};
 use crate::plan::Plan;
 
@@ -84,10 +85,7 @@ pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> 
     let publish = || {
         // Without the folder of unfinished ones they have been published already.
         if unfinished.exists() {
-            if folder.exists() {
-                let earlier = (1..=u32::MAX).map(|number| folder.with_extension(number.to_string())).find(|path| !path.exists());
-                fs::rename(folder, earlier.expect("there are more numbers than folders"))?;
-            }
+            set_aside(folder)?;
             match fs::remove_dir(unfinished) {
                 Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
                     File::open(unfinished)?.sync_all()?;

@@ -111,13 +111,16 @@ pub(super) fn look(work: &Path) -> Result<Found> {
     Ok(if work.join(REPORT).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
 }
 
-/// Whether a run of this identity goes on in the folder, or begins anew.
+/// Whether a run of this identity goes on in the folder, or begins anew. A run that was stopped before its survey had ended has written
+/// nothing, and is forgotten.
 ///
 /// # Errors
 /// Kind `Usage` when the folder holds another run that has not finished.
 pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<store::Begin> {
     match look(work)? {
-        Found::Unfinished(stopped) if !restart => identity.check_same(&stopped, work).map(|()| store::Begin::GoOn),
+        Found::Unfinished(stopped) if !restart && work.join(SHAPES).exists() => {
+            identity.check_same(&stopped, work).map(|()| store::Begin::GoOn)
+        }
         _ => Ok(store::Begin::Anew),
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
-use crate::exec::event::{Event, Observer, Pass};
+use crate::exec::event::{Event, Observer};
 use crate::exec::ledger::{Counts, Ledger};
 use crate::exec::state::{self, Found, PROGRESS};
 use crate::exec::units::UnitReport;
@@ -64,12 +64,7 @@ impl Observer for Recorder<'_> {
     fn event(&mut self, event: Event) {
         match &event {
             Event::Started { pass, items } => {
-                let pass = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                };
-                self.heartbeat = Heartbeat { pass: pass.to_owned(), of: *items, ..Heartbeat::default() };
+                self.heartbeat = Heartbeat { pass: pass.name().to_owned(), of: *items, ..Heartbeat::default() };
                 self.started = Instant::now();
                 self.write();
             }

@@ -12,6 +12,9 @@ use crate::exec::state;
 /// Folders in the work folder that belong to one run; the next one empties them, but for the rejects, which it moves aside.
 pub(super) const OF_A_RUN: [&str; 4] = ["units", "rejects", "keys", "unfinished"];
 
+/// The folder in the work folder that holds the undo log of its run. Only a person removes it.
+const UNDO: &str = "undo";
+
 /// The file that says whose folder it is, and that a run locks.
 const LOCK: &str = "dynamorph.lock";
 
@@ -78,14 +81,16 @@ impl WorkFolder {
         self.path.join("keys")
     }
 
-    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay.
-    pub(super) fn empty(&self) -> Result<()> {
+    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay, and so does its undo log,
+    /// which gets another name; gives that.
+    pub(super) fn empty(&self) -> Result<Option<PathBuf>> {
         state::forget(&self.path)?;
         let empty = || {
             for folder in OF_A_RUN.iter().filter(|folder| **folder != "rejects") {
                 absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
             }
-            fs::create_dir_all(self.unfinished())
+            fs::create_dir_all(self.unfinished())?;
+            set_aside(&self.path.join(UNDO))
         };
         empty().map_err(|error| failed(&self.path, error))
     }
@@ -116,6 +121,16 @@ impl WorkFolder {
 /// How the names of a unit's rejects files begin.
 pub(super) fn rejects_stem(unit: u32) -> String {
     format!("unit-{unit:05}")
+}
+
+/// Moves a folder to the first free name of `NAME.1`, `NAME.2` … beside it, and gives that name; `None` where there is no such folder.
+pub(super) fn set_aside(folder: &Path) -> io::Result<Option<PathBuf>> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let free = (1..=u32::MAX).map(|number| folder.with_extension(number.to_string())).find(|path| !path.exists());
+    let free = free.ok_or_else(|| io::Error::other("there are too many folders of earlier runs"))?;
+    fs::rename(folder, &free).map(|()| Some(free))
 }
 
 /// Removing what is not there is no error.

@@ -238,7 +238,7 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
 }
 
 /// Where a key goes; each depth looks at the hash anew, so that a split spreads what shared a partition before.
-fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
+pub(super) fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
     let mut hasher: FxHasher = FxBuildHasher.build_hasher();
     hasher.write_u32(depth);
     hasher.write_u32(table.0);

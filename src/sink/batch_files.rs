@@ -192,7 +192,7 @@ impl Files {
 mod tests {
     use super::*;
     use crate::model::{
-        Arena, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
+        Arena, Creation, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
     };
 
     fn sink(dir: &std::path::Path, kind: KeyType) -> BatchFiles {
@@ -202,6 +202,7 @@ mod tests {
             key: KeySchema { partition: partition.clone(), sort: None },
             indexes: Vec::new(),
             type_attribute: None,
+            creation: Creation::default(),
         };
         let targets = Targets {
             tables: vec![table("docs"), table("comments")],

@@ -101,6 +101,11 @@ pub trait Sink: Send + Sync {
     /// What is in the way, and what to do.
     fn prepare(&self, begin: Begin) -> Result<Vec<String>>;
 
+    /// Where it writes, in words, for the first line of a run. Known once the target was looked at; `None` where its name says it all.
+    fn target(&self) -> Option<String> {
+        None
+    }
+
     /// Whether it takes items that go to no table.
     fn takes_unplaced(&self) -> bool {
         false

@@ -615,7 +615,9 @@ mod tests {
             staging.put_whole(Path::new("b"), b"older").unwrap();
             staging.publish(&[(PathBuf::from("b"), 5)]).unwrap();
             let staging = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap();
-            names.iter().for_each(|name| staging.put_whole(name, b"new").unwrap());
+            for name in &names {
+                staging.put_whole(name, b"new").unwrap();
+            }
             temp
         };
         for moved in 0..=names.len() {

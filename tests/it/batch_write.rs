@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use dynamorph::aws::{self, StaticCredentials};
 use dynamorph::error::{Error, Kind, Stage};
 use dynamorph::model::{
-    Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets, Value,
+    Arena, Creation, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets,
+    Value,
 };
 use dynamorph::sink::batch_write::{Condition, DynamoDbSink, Limits, Options};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
@@ -24,7 +25,13 @@ fn key(partition: &str, sort: Option<(&str, KeyType)>) -> KeySchema {
 }
 
 fn table(name: &str) -> Table {
-    Table { name: name.to_owned(), key: key("PK", Some(("SK", KeyType::N))), indexes: Vec::new(), type_attribute: None }
+    Table {
+        name: name.to_owned(),
+        key: key("PK", Some(("SK", KeyType::N))),
+        indexes: Vec::new(),
+        type_attribute: None,
+        creation: Creation::default(),
+    }
 }
 
 const DOCS_KEY: &[(&str, &str)] = &[("PK", "S"), ("SK", "N")];
@@ -655,10 +662,10 @@ fn a_service_that_is_gone_ends_the_run_when_patience_is_over() {
     let sink = sink(&url, vec![table("docs")]).with_limits(Limits { patience, ..Limits::default() });
     let start = Instant::now();
     let error = write(&sink, &docs(500), 70).unwrap_err();
-    assert_eq!(error.kind(), Kind::Service);
+    assert_eq!(error.kind(), Kind::Unavailable);
     assert!(error.to_string().contains("no usable answer"), "{error}");
     assert!(start.elapsed() >= patience);
-    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Service);
+    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Unavailable);
 }
 
 #[test]

@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use crate::codec::attributes::item_of;
 use crate::codec::{canonical, ddb_json};
 use crate::error::{Reason, Stage};
-use crate::model::{Arena, Item, Row, Value};
+use crate::model::{Arena, Row, Value};
 use crate::sink::batch_write::request::ServiceTable;
 
 /// What a put may replace.
@@ -114,36 +115,7 @@ impl Known {
 /// The canonical hash of an item as the SDK gives it. `None` where it holds a type that this version of the SDK does not know.
 pub(super) fn hash(attributes: &HashMap<String, AttributeValue>) -> Option<u128> {
     let arena = Arena::new();
-    let mut item = Item::new_in(&arena);
-    for (name, value) in attributes {
-        item.push(name, model_value(value, &arena)?);
-    }
-    Some(canonical::hash_item(&item, &mut Vec::new()))
-}
-
-/// Recurses as deep as the value goes, which the service bounds.
-fn model_value<'a>(value: &'a AttributeValue, arena: &'a Arena) -> Option<Value<'a>> {
-    let texts = |members: &'a [String]| &*arena.alloc_slice_fill_iter(members.iter().map(String::as_str));
-    Some(match value {
-        AttributeValue::S(text) => Value::S(text),
-        AttributeValue::N(text) => Value::N(text),
-        AttributeValue::B(bytes) => Value::B(bytes.as_ref()),
-        AttributeValue::Bool(yes) => Value::Bool(*yes),
-        AttributeValue::Null(_) => Value::Null,
-        AttributeValue::Ss(members) => Value::Ss(texts(members)),
-        AttributeValue::Ns(members) => Value::Ns(texts(members)),
-        AttributeValue::Bs(members) => Value::Bs(arena.alloc_slice_fill_iter(members.iter().map(AsRef::as_ref))),
-        AttributeValue::L(elements) => {
-            let elements = elements.iter().map(|element| model_value(element, arena)).collect::<Option<Vec<_>>>()?;
-            Value::L(arena.alloc_slice_copy(&elements))
-        }
-        AttributeValue::M(members) => {
-            let members =
-                members.iter().map(|(name, value)| Some((name.as_str(), model_value(value, arena)?))).collect::<Option<Vec<_>>>()?;
-            Value::M(arena.alloc_slice_copy(&members))
-        }
-        _ => return None,
-    })
+    Some(canonical::hash_item(&item_of(attributes, &arena)?, &mut Vec::new()))
 }
 
 #[cfg(test)]
@@ -151,7 +123,7 @@ mod tests {
     use super::*;
     use crate::codec::ddb_json::decode_line;
     use crate::codec::{Decoded, Record};
-    use crate::model::{FileId, KeyAttribute, KeySchema, KeyType, Origin, Raw};
+    use crate::model::{FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Value};
 
     fn table() -> ServiceTable {
         let partition = KeyAttribute { name: "P\"K".to_owned(), kind: KeyType::S };

@@ -85,7 +85,7 @@ fn number(table: TableId, place: usize, key: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Arena, DatasetId, EntityId, FileId, Index, KeyAttribute, KeyType, Origin, Raw, Targets, Value};
+    use crate::model::{Arena, Creation, DatasetId, EntityId, FileId, Index, KeyAttribute, KeyType, Origin, Raw, Targets, Value};
     use crate::sink::Outgoing;
     use crate::sink::put_requests::{self, BYTES};
 
@@ -98,7 +98,7 @@ mod tests {
     fn a_put_costs_units_in_the_table_and_in_every_index_it_is_in() {
         let index = |name: &str, partition, sort| Index { name: name.to_owned(), key: key(partition, sort) };
         let indexes = vec![index("by-type", "T", "SK"), index("recent", "G", "H")];
-        let table = Table { name: "docs".to_owned(), key: key("PK", "SK"), indexes, type_attribute: None };
+        let table = Table { name: "docs".to_owned(), key: key("PK", "SK"), indexes, type_attribute: None, creation: Creation::default() };
         let targets = Targets { tables: vec![table], datasets: Vec::new() };
         let arena = Arena::new();
         let row = |size, attributes: &[(&'static str, &'static str)]| {

@@ -13,11 +13,12 @@ mod prepare;
 mod queue;
 mod rate;
 mod request;
+mod undo_log;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use rustc_hash::FxHasher;
@@ -27,14 +28,17 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::aws::Aws;
+use crate::aws::dynamodb::DynamoDb;
 use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::condition::Known;
 use crate::sink::batch_write::cost::Costs;
+use crate::sink::batch_write::prepare::{Preparation, Prepared};
 use crate::sink::batch_write::queue::{Chunk, Queue, Target};
 use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
+use crate::sink::batch_write::undo_log::{ToLog, UndoLog};
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Begin;
@@ -76,6 +80,8 @@ struct TablePayload {
     costs: Costs,
     /// What the condition needs.
     known: Known,
+    /// What the undo log needs.
+    to_log: ToLog,
     /// The items as read, one after the other; a refused item is reported with it.
     sources: Vec<u8>,
     source: Vec<Range<usize>>,
@@ -94,6 +100,8 @@ pub struct DynamoDbSink {
     limits: Limits,
     /// `None` where the rate is not limited.
     rate: Option<Arc<Mutex<Rate>>>,
+    /// Where the tables are, in words; known once they were looked at.
+    place: OnceLock<String>,
 }
 
 impl DynamoDbSink {
@@ -110,7 +118,7 @@ impl DynamoDbSink {
         };
         let tables: Arc<[_]> = targets.tables.iter().map(service_table).collect();
         let rate = options.max_write_units.map(|most| Arc::new(Mutex::new(Rate::new(most, options.ramp, tables.len(), Instant::now()))));
-        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate })
+        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate, place: OnceLock::new() })
     }
 
     /// Sets how much goes on at a time.
@@ -127,13 +135,24 @@ impl Sink for DynamoDbSink {
     }
 
     /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
+    /// With `create_tables` the missing ones are created, once the others have passed.
     fn prepare(&self, _begin: Begin) -> Result<Vec<String>> {
-        self.aws.check_credentials()?;
-        let client = self.aws.dynamodb();
-        self.targets.tables.iter().zip(&*self.tables).try_for_each(|(table, service)| {
-            self.aws.block_on(prepare::check_table(&client, table, &service.name, &self.aws.place(), self.limits.patience))
-        })?;
-        Ok(Vec::new())
+        let service = DynamoDb::connect(Arc::clone(&self.aws))?.with_patience(self.limits.patience);
+        let Prepared { place, findings } = Preparation {
+            service,
+            tables: self.targets.tables.iter().zip(self.tables.iter().map(|table| table.name.as_str())).collect(),
+            patience: self.limits.patience,
+            create: self.options.create_tables,
+            most: self.options.max_write_units,
+        }
+        .run()?;
+        // Only the first call says something new.
+        let _ = self.place.set(place);
+        Ok(findings)
+    }
+
+    fn target(&self) -> Option<String> {
+        self.place.get().cloned()
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
@@ -142,10 +161,11 @@ impl Sink for DynamoDbSink {
             tables: Arc::clone(&self.tables),
             condition: self.options.condition.clone(),
             paced: self.options.max_write_units.is_some(),
+            logged: self.options.undo_log.is_some(),
         })
     }
 
-    fn writer(&self, _unit: u32) -> Result<Box<dyn Writer>> {
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let (chunks, arriving) = unbounded_channel();
         let (late, refused) = mpsc::channel();
         let room = Arc::new(Semaphore::new(permits(self.limits.memory)));
@@ -156,6 +176,7 @@ impl Sink for DynamoDbSink {
             limits: self.limits,
             condition: self.options.condition.clone(),
             rate: self.rate.clone(),
+            undo: self.options.undo_log.as_deref().map(|folder| UndoLog::open(&self.aws, folder, unit)).transpose()?,
         };
         let queue = Queue::new(target, late);
         let closing = Arc::clone(&room);
@@ -198,6 +219,8 @@ struct PutEncoder {
     condition: Condition,
     /// Whether partition keys of indexes are paced.
     paced: bool,
+    /// Whether there is an undo log.
+    logged: bool,
 }
 
 impl Encoder for PutEncoder {
@@ -214,6 +237,7 @@ impl Encoder for PutEncoder {
                 let hashes = (0..puts.len()).map(hash).collect();
                 let costs = Costs::of(table, self.targets.table(table), &puts, &rows, self.paced);
                 let known = Known::of(&self.condition, &rows);
+                let to_log = if self.logged { ToLog::of(&self.targets.table(table).key, &rows) } else { ToLog::default() };
                 let mut sources = Vec::new();
                 let mut source = Vec::with_capacity(puts.len());
                 for row in rows {
@@ -221,7 +245,7 @@ impl Encoder for PutEncoder {
                     sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
-                TablePayload { table, puts, hashes, costs, known, sources, source, refused }
+                TablePayload { table, puts, hashes, costs, known, to_log, sources, source, refused }
             })
             .collect();
         Ok(crate::sink::Payload::Puts(Payload { tables }))
@@ -255,7 +279,7 @@ impl Writer for Lane {
             if table.puts.len() == 0 {
                 continue;
             }
-            let bytes = (table.puts.bytes() + table.known.bytes() + table.sources.len()).min(self.limits.memory);
+            let bytes = (table.puts.bytes() + table.known.bytes() + table.to_log.bytes() + table.sources.len()).min(self.limits.memory);
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
             let sent = match (room, &self.chunks) {

@@ -1,6 +1,7 @@
 //! What a live sink is told: where to write, how fast, and over what.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::aws;
@@ -19,13 +20,17 @@ pub struct Options {
     pub condition: Condition,
     /// Creates the tables that do not exist. One that exists is checked and never changed.
     pub create_tables: bool,
+    /// The folder that gets a log of what puts replace, from which they can be taken back.
+    pub undo_log: Option<PathBuf>,
 }
 
 impl Options {
     /// What decides which items a table has in the end, as a text for comparing.
     pub(crate) fn identity(&self) -> String {
         // Destructured, so that a new option cannot be forgotten here.
-        let Self { aws: aws::Options { region, endpoint_url, .. }, max_write_units: _, ramp: _, condition, create_tables: _ } = self;
-        format!("dynamodb {region:?} {endpoint_url:?} {condition:?}")
+        let Self { aws: aws::Options { region, endpoint_url, .. }, max_write_units: _, ramp: _, condition, create_tables: _, undo_log } =
+            self;
+        // A log that holds a part of a run would take back a part of it.
+        format!("dynamodb {region:?} {endpoint_url:?} {condition:?} {:?}", undo_log.is_some())
     }
 }

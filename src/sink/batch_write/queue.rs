@@ -23,6 +23,7 @@ use crate::sink::batch_write::cost::Units;
 use crate::sink::batch_write::fresh::{Fresh, Next};
 use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::{Failure, Outcome, ServiceTable, body, send_batch, send_put};
+use crate::sink::batch_write::undo_log::{Entry, UndoLog};
 use crate::sink::batch_write::{Limits, TablePayload};
 use crate::sink::put_requests::{BYTES, PUTS};
 use crate::sink::{LateReject, Traffic, Written};
@@ -52,6 +53,8 @@ pub(super) struct Target {
     pub(super) condition: Condition,
     /// `None` where the rate is not limited.
     pub(super) rate: Option<Arc<Mutex<Rate>>>,
+    /// Where what puts replace is written down, if it is.
+    pub(super) undo: Option<UndoLog>,
 }
 
 impl Target {
@@ -76,8 +79,17 @@ impl Target {
     }
 
     /// Sends a request once; gives its size too.
-    async fn send(&self, puts: &[Put]) -> (u64, Outcome) {
+    async fn send(&self, puts: &mut [Put]) -> (u64, Outcome) {
         let table = &self.tables[puts[0].table()];
+        if let Some(undo) = &self.undo {
+            let new: Vec<_> = puts.iter().filter(|put| !put.logged).map(Put::entry).collect();
+            if let Err(error) = undo.record(table, &new).await {
+                return (0, Outcome::Unlogged(error));
+            }
+            for put in &mut *puts {
+                put.logged = true;
+            }
+        }
         if self.condition == Condition::None {
             let body = body(table, puts.iter().map(Put::json));
             (body.len() as u64, send_batch(&self.client, table, body, puts.iter().map(Put::key)).await)
@@ -109,6 +121,8 @@ struct Put {
     chunk: Arc<Chunk>,
     at: u32,
     attempts: u32,
+    /// What it replaces is in the undo log.
+    logged: bool,
 }
 
 impl Put {
@@ -134,6 +148,10 @@ impl Put {
 
     fn dataset(&self) -> u32 {
         self.chunk.payload.puts.put(self.at()).dataset.0
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        self.chunk.payload.to_log.entry(self.at(), self.key())
     }
 
     fn units(&self) -> Units {
@@ -264,7 +282,8 @@ impl Queue {
                 Event::Chunk(chunk) => {
                     let TablePayload { table, puts, costs, .. } = &chunk.payload;
                     for (at, place) in (0..puts.len()).zip(0..) {
-                        self.fresh[table.index()].push(costs.partition(at), Put { chunk: Arc::clone(&chunk), at: place, attempts: 0 });
+                        self.fresh[table.index()]
+                            .push(costs.partition(at), Put { chunk: Arc::clone(&chunk), at: place, attempts: 0, logged: false });
                     }
                 }
                 Event::NoMoreChunks => open = false,
@@ -380,7 +399,8 @@ impl Queue {
         self.traffic.puts += puts.len() as u64;
         let target = Arc::clone(&self.target);
         self.requests.spawn(async move {
-            let (bytes, outcome) = target.send(&puts).await;
+            let mut puts = puts;
+            let (bytes, outcome) = target.send(&mut puts).await;
             Answer { puts, bytes, outcome }
         });
     }
@@ -444,6 +464,7 @@ impl Queue {
                 self.silent = None;
                 self.refuse(puts, &why);
             }
+            Outcome::Unlogged(error) => return Err(error),
             Outcome::Fatal(failure) => return Err(self.error(Kind::Service, "the service refuses to write", &puts, failure)),
         }
         Ok(())

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, WriteRequest};
 
 use crate::aws::dynamodb::{Class, classify};
+use crate::error::Error;
 use crate::limits;
 use crate::model::{Arena, Item, KeySchema, Value};
 use crate::sink::batch_write::condition;
@@ -43,6 +44,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// The service takes no request like this.
     Fatal(Failure),
+    /// What the request would replace could not be written down, so it was not sent.
+    Unlogged(Error),
 }
 
 /// An error in words, with its cause.

@@ -1,6 +1,6 @@
 //! A proxy that hands requests to a server and fails in the ways that a service and a network fail.
 //!
-//! Only `BatchWriteItem` and `PutItem` fail; everything else passes.
+//! Writes of items fail, and where a test says so, `BatchGetItem`; everything else passes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -56,6 +56,7 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct Seen {
     calls: AtomicUsize,
+    reads: AtomicUsize,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
     requests: Mutex<Vec<Call>>,
@@ -76,6 +77,11 @@ pub(crate) type Plan = fn(usize) -> Fault;
 
 impl Proxy {
     pub(crate) fn start(server: SocketAddr, plan: Plan) -> Self {
+        Self::start_with(server, plan, |_| Fault::None)
+    }
+
+    /// A proxy in which the nth `BatchGetItem` fails too, as `reads` says.
+    pub(crate) fn start_with(server: SocketAddr, plan: Plan, reads: Plan) -> Self {
         let runtime = Runtime::new().expect("a runtime for the proxy");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("the port");
@@ -88,7 +94,7 @@ impl Proxy {
                 let _ = connection.set_zero_linger();
                 let (client, seen) = (client.clone(), Arc::clone(&shared));
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| answer(request, server, client.clone(), Arc::clone(&seen), plan));
+                    let service = service_fn(move |request| answer(request, server, client.clone(), Arc::clone(&seen), (plan, reads)));
                     // The error that cuts a connection is one that the test asked for.
                     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
                 });
@@ -137,12 +143,16 @@ async fn answer(
     server: SocketAddr,
     client: Http,
     seen: Arc<Seen>,
-    plan: Plan,
+    (plan, reads): (Plan, Plan),
 ) -> Result<Response<Full<Bytes>>, Cut> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    let writes = ["DynamoDB_20120810.BatchWriteItem", "DynamoDB_20120810.PutItem"];
-    if head.headers.get("x-amz-target").is_none_or(|target| writes.iter().all(|write| target != write)) {
+    let action = head.headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.strip_prefix("DynamoDB_20120810."));
+    if action == Some("BatchGetItem") {
+        let call = seen.reads.fetch_add(1, Ordering::SeqCst);
+        return read(&head, body, server, &client, reads(call)).await;
+    }
+    if !matches!(action, Some("BatchWriteItem" | "PutItem" | "DeleteItem")) {
         return forward(&head, body, server, &client).await;
     }
     let call = seen.calls.fetch_add(1, Ordering::SeqCst);
@@ -213,6 +223,35 @@ async fn write(
             Ok(Response::builder().header("content-type", "application/x-amz-json-1.0").body(Full::new(part)).expect("a response"))
         }
     }
+}
+
+/// A `BatchGetItem`; of a partial one the last so many keys are kept from the server, and come back as unprocessed.
+async fn read(
+    head: &hyper::http::request::Parts,
+    body: Bytes,
+    server: SocketAddr,
+    client: &Http,
+    fault: Fault,
+) -> Result<Response<Full<Bytes>>, Cut> {
+    let Fault::Partial(count) = fault else { return write(head, body, server, client, fault).await };
+    let mut request: Value = serde_json::from_slice(&body).expect("a request is JSON");
+    let tables = request["RequestItems"].as_object_mut().expect("a request names tables");
+    let (table, asked) = tables.iter_mut().next().expect("a request names a table");
+    let all = asked["Keys"].as_array_mut().expect("a table has keys");
+    let kept = all.split_off(all.len().saturating_sub(count));
+    let (table, nothing_left) = (table.clone(), all.is_empty());
+    let mut found = json!({ "Responses": {} });
+    if !nothing_left {
+        let sent = Bytes::from(serde_json::to_vec(&request).expect("JSON"));
+        let answer = forward(head, sent, server, client).await?;
+        if answer.status() != StatusCode::OK {
+            return Ok(answer);
+        }
+        let whole = answer.into_body().collect().await.unwrap_or_else(|never| match never {}).to_bytes();
+        found = serde_json::from_slice(&whole).expect("an answer is JSON");
+    }
+    found["UnprocessedKeys"] = json!({ table: { "Keys": kept, "ConsistentRead": true } });
+    Ok(response(StatusCode::OK, &found))
 }
 
 /// Asks the server. The check sum of its answer is left out, since the answer may be changed on its way.
