@@ -109,6 +109,14 @@ pub fn canonical_key(item: &Item<'_>, key: &KeySchema, out: &mut Vec<u8>) -> boo
     })
 }
 
+/// The partition key's part of what [`canonical_key`] appended for one item.
+#[must_use]
+pub fn partition_part(key: &[u8]) -> &[u8] {
+    let length = key.get(1..9).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+    let end = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(9);
+    key.get(..end).unwrap_or(key)
+}
+
 fn append_key(kind: u8, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.push(kind);
     out.extend_from_slice(&length(bytes.len()).to_be_bytes());
@@ -373,7 +381,7 @@ fn length(bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Arena, Index};
+    use crate::model::{Arena, Creation, Index};
 
     fn item<'a>(arena: &'a Arena, attributes: &[(&'a str, Value<'a>)]) -> Item<'a> {
         let mut item = Item::new_in(arena);
@@ -410,6 +418,7 @@ mod tests {
                 key: KeySchema { partition: key("GPK", KeyType::S), sort: Some(key("GSK", KeyType::N)) },
             }],
             type_attribute: None,
+            creation: Creation::default(),
         }
     }
 

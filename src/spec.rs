@@ -4,7 +4,7 @@
 
 use crate::document::{Fields, Named, Node, nearest, unknown};
 use crate::error::{Diagnostics, Span};
-use crate::model::KeyType;
+use crate::model::{Billing, KeyType};
 
 /// The most bytes the name of a key attribute may have (AWS, "Naming rules": 255).
 const KEY_NAME_BYTES: usize = 255;
@@ -63,6 +63,8 @@ pub(crate) struct TableSpec<'n> {
     pub(crate) types: Vec<(Word<'n>, KeyType)>,
     pub(crate) type_attribute: Option<Word<'n>>,
     pub(crate) indexes: Vec<IndexSpec<'n>>,
+    pub(crate) billing: Billing,
+    pub(crate) tags: Vec<(&'n str, &'n str)>,
 }
 
 /// `[table.NAME.index.INDEX]`.
@@ -236,7 +238,9 @@ impl<'n> TableSpec<'n> {
         let types = read_types(fields, diagnostics);
         let type_attribute = fields.optional("type").and_then(|node| word(node, "`type`", diagnostics));
         let indexes = read_named(fields.optional("index"), &format!("table.{}.index", name.text), IndexSpec::read, diagnostics);
-        Self { name, key, types, type_attribute, indexes }
+        let billing = fields.optional("billing").and_then(|node| read_billing(node, diagnostics)).unwrap_or_default();
+        let tags = fields.optional("tags").map(|node| read_tags(node, diagnostics)).unwrap_or_default();
+        Self { name, key, types, type_attribute, indexes, billing, tags }
     }
 }
 
@@ -247,6 +251,59 @@ impl<'n> IndexSpec<'n> {
         let types = read_types(fields, diagnostics);
         Self { name, key, types }
     }
+}
+
+/// `billing = "on-demand"` or `billing = { read = 5, write = 5 }`.
+fn read_billing(node: Node<'_>, diagnostics: &mut Diagnostics) -> Option<Billing> {
+    const HELP: &str = "billing = \"on-demand\", or billing = { read = 5, write = 5 } in units a second";
+    if let Some(text) = node.text() {
+        if text != "on-demand" {
+            diagnostics.error_with_help(node.span(), format!("unknown billing: `{text}`"), HELP);
+        }
+        return None;
+    }
+    if !node.is_table() {
+        diagnostics.error_with_help(node.span(), format!("`billing` is {}", node.kind()), HELP);
+        return None;
+    }
+    let fields = node.fields("`billing`", diagnostics)?;
+    let mut units = |name: &'static str| {
+        let node = fields.required(name, diagnostics)?;
+        let number = node.integer(&format!("`{name}`"), diagnostics)?;
+        let units = u32::try_from(number).ok().filter(|units| *units > 0);
+        if units.is_none() {
+            diagnostics.error_with_help(node.span(), format!("`{name}` is {number}"), "a table has at least 1 unit a second");
+        }
+        units
+    };
+    let (read, write) = (units("read"), units("write"));
+    fields.finish(diagnostics);
+    Some(Billing::Provisioned { read: read?, write: write? })
+}
+
+/// `tags = { team = "x" }`, with the limits of the service (AWS, "Tagging restrictions in `DynamoDB`").
+fn read_tags<'n>(node: Node<'n>, diagnostics: &mut Diagnostics) -> Vec<(&'n str, &'n str)> {
+    const MOST: usize = 50;
+    let Some(fields) = node.fields("`tags`", diagnostics) else { return Vec::new() };
+    let allowed = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "+-=._:/@".contains(c));
+    let mut tags = Vec::new();
+    for named in fields.all() {
+        let Some(value) = named.value.string(&format!("the tag `{}`", named.name), diagnostics) else { continue };
+        let reserved = named.name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("aws:"));
+        if !(1..=128).contains(&named.name.chars().count()) || !allowed(named.name) || reserved {
+            let help = "1 to 128 letters, digits, blanks and + - = . _ : / @, not starting with aws:";
+            diagnostics.error_with_help(named.name_span.clone(), format!("`{}` cannot be the name of a tag", named.name), help);
+        }
+        if value.chars().count() > 256 || !allowed(value) {
+            let help = "at most 256 letters, digits, blanks and + - = . _ : / @";
+            diagnostics.error_with_help(named.value.span(), format!("`{value}` cannot be the value of a tag"), help);
+        }
+        tags.push((named.name, value));
+    }
+    if tags.len() > MOST {
+        diagnostics.error(node.span(), format!("a table has at most {MOST} tags, these are {}", tags.len()));
+    }
+    tags
 }
 
 /// `types = { Detail = "N" }`.

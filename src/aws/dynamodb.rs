@@ -3,6 +3,10 @@
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
 pub mod import;
+mod items;
+pub mod read_rate;
+pub mod scan;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +19,8 @@ use crate::aws::Aws;
 use crate::aws::pauses::Pauses;
 use crate::error::{Error, Kind, Result};
 
+pub use items::{Attributes, Conditional};
+
 /// The first pause before a request is sent again; it doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -25,9 +31,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct DynamoDb {
     aws: Arc<Aws>,
-    client: Client,
-    /// How long the service may give no usable answer before the caller gets an error. Being throttled is an answer.
-    patience: Duration,
+    asker: Asker,
 }
 
 impl DynamoDb {
@@ -37,8 +41,15 @@ impl DynamoDb {
     /// Kind `Service` when there are no credentials.
     pub fn connect(aws: Arc<Aws>) -> Result<Self> {
         aws.check_credentials()?;
-        let client = aws.dynamodb();
-        Ok(Self { aws, client, patience: Duration::from_mins(1) })
+        let asker = Asker::new(&aws);
+        Ok(Self { aws, asker })
+    }
+
+    /// Sets how long the service may give no usable answer.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.asker.patience = patience;
+        self
     }
 
     /// Where requests go, in words for a message.
@@ -47,9 +58,7 @@ impl DynamoDb {
         self.aws.place()
     }
 
-    /// Asks until there is an answer that is no passing failure: throttling is waited for without end, other failures for a minute
-    /// without any answer between them. `action` is what a policy calls it, such as `dynamodb:Scan`. An answer in `expected` codes is
-    /// given as `None`.
+    /// Asks as [`Asker::ask`] does, and waits for the answer.
     pub(crate) fn ask<T, E>(
         &self,
         action: &'static str,
@@ -60,47 +69,76 @@ impl DynamoDb {
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
-        self.aws.block_on(async {
-            let mut pauses = Pauses::new(FIRST_PAUSE, LAST_PAUSE);
-            let mut silent: Option<Instant> = None;
-            for attempt in 0.. {
-                let error = match send(&self.client).await {
-                    Ok(answer) => return Ok(Some(answer)),
-                    Err(error) if error.code().is_some_and(|code| expected.contains(&code)) => return Ok(None),
-                    Err(error) => error,
-                };
-                let status = error.raw_response().map(|response| response.status().as_u16());
-                let class = classify(error.code(), status, matches!(error, SdkError::ConstructionFailure(_)));
-                let goes_on = match class {
-                    Class::Throttled => {
-                        silent = None;
-                        true
-                    }
-                    Class::Failed => silent.get_or_insert_with(Instant::now).elapsed() < self.patience,
-                    Class::Refused | Class::Fatal => false,
-                };
-                if !goes_on {
-                    // What passes by itself leaves the work where it is, and the same command goes on.
-                    let (kind, message) = match class {
-                        Class::Failed => (Kind::Interrupted, "the service gives no usable answer"),
-                        _ => (Kind::Service, "the service refuses the request"),
-                    };
-                    let found = match (error.code(), error.message()) {
-                        (Some(code), Some(message)) => format!("{code}: {message}"),
-                        (Some(code), None) => code.to_owned(),
-                        (None, _) => "no usable answer".to_owned(),
-                    };
-                    return Err(Error::new(kind, message)
-                        .with("action", action)
-                        .with("table", table)
-                        .with("at", self.place())
-                        .with("found", found)
-                        .caused_by(error));
+        self.aws.block_on(self.asker.ask(action, table, expected, |client| async move { send(&client).await }))
+    }
+}
+
+/// The part of a connection that tasks may hold: it does not keep the runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    client: Client,
+    place: Arc<str>,
+    /// How long the service may give no usable answer before the caller gets an error. Being throttled is an answer.
+    patience: Duration,
+}
+
+impl Asker {
+    pub(crate) fn new(aws: &Aws) -> Self {
+        Self { client: aws.dynamodb(), place: aws.place().into(), patience: Duration::from_mins(1) }
+    }
+
+    /// Asks until there is an answer that is no passing failure: throttling is waited for without end, other failures for a minute
+    /// without any answer between them. `action` is what a policy calls it, such as `dynamodb:Scan`. An answer in `expected` codes is
+    /// given as `None`.
+    pub(crate) async fn ask<T, E, F>(
+        &self,
+        action: &'static str,
+        table: &str,
+        expected: &[&str],
+        send: impl Fn(Client) -> F,
+    ) -> Result<Option<T>>
+    where
+        F: Future<Output = std::result::Result<T, SdkError<E>>>,
+        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    {
+        let mut pauses = Pauses::new(FIRST_PAUSE, LAST_PAUSE);
+        let mut silent: Option<Instant> = None;
+        for attempt in 0.. {
+            let error = match send(self.client.clone()).await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(error) if error.code().is_some_and(|code| expected.contains(&code)) => return Ok(None),
+                Err(error) => error,
+            };
+            let status = error.raw_response().map(|response| response.status().as_u16());
+            let class = classify(error.code(), status, matches!(error, SdkError::ConstructionFailure(_)));
+            let goes_on = match class {
+                Class::Throttled => {
+                    silent = None;
+                    true
                 }
-                tokio::time::sleep(pauses.after(attempt)).await;
+                Class::Failed => silent.get_or_insert_with(Instant::now).elapsed() < self.patience,
+                Class::Refused | Class::Fatal => false,
+            };
+            if !goes_on {
+                let found = match (error.code(), error.message()) {
+                    (Some(code), Some(message)) => format!("{code}: {message}"),
+                    (Some(code), None) => code.to_owned(),
+                    (None, _) => "no usable answer".to_owned(),
+                };
+                let (kind, message) = match class {
+                    Class::Throttled | Class::Failed => (Kind::Unavailable, "DynamoDB gives no usable answer"),
+                    Class::Refused | Class::Fatal => (Kind::Service, "DynamoDB refuses the request"),
+                };
+                return Err(Error::new(kind, message)
+                    .with("action", action)
+                    .with("table", table)
+                    .with("at", &*self.place)
+                    .with("found", found)
+                    .caused_by(error));
             }
-            unreachable!("the loop has no end of its own")
-        })
+            tokio::time::sleep(pauses.after(attempt)).await;
+        }
+        unreachable!("the loop has no end of its own")
     }
 }
 

@@ -2,7 +2,9 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are the help texts, which show no backticks")]
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use dynamorph::model::Format;
@@ -11,8 +13,8 @@ use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
 ///
-/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects; 5
-/// stopped, the same command goes on.
+/// Exit codes: 0 done; 1 ended by an error; 2 wrong usage or a wrong pipeline; 3 done, with rejects above --max-rejects; 4 verify
+/// found differences; 5 stopped, and the same command goes on.
 #[derive(Debug, Parser)]
 #[command(name = "dynamorph", version, max_term_width = 120)]
 pub(crate) struct Args {
@@ -47,6 +49,40 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Import what `run --to import:s3://…` wrote into new tables, follow the imports, and compare the counts.
     Load(Load),
+    /// Print the IAM policy that lets a run do its work, and nothing else.
+    IamPolicy(IamPolicy),
+    /// Say where a run is, from another terminal, or what a finished run did.
+    Status(Status),
+    /// Compare targets with what the pipeline makes of the exports: counts, checksums, and every key that differs.
+    Verify(VerifyTargets),
+    /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
+    Undo(Undo),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log.
+    pub(crate) work: PathBuf,
+    /// Only this table, by its real name. Repeat for more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Vec<String>,
+    /// Look and count, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The folder of the log in the work folder; undo.1, undo.2 … are those of earlier runs there.
+    #[arg(long, value_name = "NAME", default_value = "undo")]
+    pub(crate) log: String,
+    /// Requests under way at a time. Default: 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE.
+    pub(crate) work: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -67,9 +103,15 @@ pub(crate) struct Run {
     /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
-    /// The run's folder: reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
+    /// The run's folder: its state, reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
+    /// Begin anew also where the work folder holds a run that was stopped. Without it the same command goes on with that run.
+    #[arg(long)]
+    pub(crate) restart: bool,
+    /// What is done again at most when a stopped run goes on: compressed bytes of data files, whole files together.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    pub(crate) unit_size: usize,
     /// Workers. The output is the same for any number. Default: one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
@@ -89,11 +131,54 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_rejects: u64,
     #[command(flatten)]
+    pub(crate) live: Live,
+    #[command(flatten)]
     pub(crate) import: FilesForImport,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// The heading of what only one sink heeds.
+const LIVE: &str = "Options of --to dynamodb";
+
+/// How `dynamodb` writes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Live {
+    /// The most write units a second, over all tables and their indexes. Default: as many as the tables take.
+    #[arg(long, value_name = "N", help_heading = LIVE)]
+    pub(crate) max_write_units: Option<NonZeroU32>,
+    /// Start with a tenth of --max-write-units and grow evenly to the whole in this time, such as 30s, 5m or 1h.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units", help_heading = LIVE)]
+    pub(crate) ramp: Option<Duration>,
+    /// Write only where no item has the key.
+    #[arg(long, conflicts_with = "if_newer", help_heading = LIVE)]
+    pub(crate) if_absent: bool,
+    /// Write only where the item there has a smaller ATTR, or none, or where there is no item.
+    #[arg(long, value_name = "ATTR", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = LIVE)]
+    pub(crate) if_newer: Option<String>,
+    /// Create the tables that do not exist, as the pipeline says. What exists is checked and never changed.
+    #[arg(long, help_heading = LIVE)]
+    pub(crate) create_tables: bool,
+    /// Keep what is replaced in WORK/undo before it is, so that `undo` can take the run back. Each item is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
+}
+
+impl Live {
+    /// The first of these options that was given, as it is written.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        [
+            (self.max_write_units.is_some(), "--max-write-units"),
+            (self.if_absent, "--if-absent"),
+            (self.if_newer.is_some(), "--if-newer"),
+            (self.create_tables, "--create-tables"),
+            (self.undo_log, "--undo-log"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
 }
 
 /// What files for import are like.
@@ -186,6 +271,102 @@ pub(crate) struct Inspect {
     pub(crate) service: Service,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyTargets {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// The exports that the run read, in the same forms.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// What is compared: dynamodb (live tables), import:DIR, batch:DIR, parquet:DIR, or export:[TABLE=]EXPORT (a full export of a target
+    /// table); all but batch: from s3://BUCKET/PREFIX too. Repeat for several.
+    #[arg(long, value_name = "TARGET", required = true)]
+    pub(crate) against: Vec<String>,
+    /// The real name of a live table, for example docs=prod-docs. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Compare only this entity. Repeat for more.
+    #[arg(long, value_name = "ENTITY")]
+    pub(crate) only: Vec<String>,
+    /// Compare counts only, by entity; no item with another.
+    #[arg(long, conflicts_with = "sample")]
+    pub(crate) counts: bool,
+    /// Compare only the keys whose hash falls into so many percent; the others may differ. All items are read all the same.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) sample: Option<f64>,
+    /// Show so many keys that differ, with what differs; all are in WORK/differences.jsonl.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) show: usize,
+    /// Read live tables with at most so many read units a second, together.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_read_units: Option<NonZeroU32>,
+    /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
+    /// Workers. Default: one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct IamPolicy {
+    /// The pipeline file (TOML).
+    pub(crate) pipeline: PathBuf,
+    /// As for `run`. Manifests are read where they can be; for the others their address must do.
+    #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
+    pub(crate) from: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "SINK", required = true)]
+    pub(crate) to: Vec<String>,
+    /// As for `run`.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long)]
+    pub(crate) if_absent: bool,
+    /// As for `run`: live tables are written by conditional puts.
+    #[arg(long, value_name = "ATTR")]
+    pub(crate) if_newer: Option<String>,
+    /// As for `run`: missing tables are created.
+    #[arg(long)]
+    pub(crate) create_tables: bool,
+    /// As for `run`: what live puts replace is read first.
+    #[arg(long)]
+    pub(crate) undo_log: bool,
+    /// For `undo` too, after a run with --undo-log.
+    #[arg(long, requires = "undo_log")]
+    pub(crate) undo: bool,
+    /// Files in S3 are imported into new tables by ImportTable.
+    #[arg(long)]
+    pub(crate) start_import: bool,
+    /// For `verify` against this target too: dynamodb, or KIND:s3://BUCKET/PREFIX. Repeat for more.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) verify_against: Vec<String>,
+    /// The account of the tables. Default: the account of the exported table, by the manifest.
+    #[arg(long, value_name = "ID", value_parser = account)]
+    pub(crate) account: Option<String>,
+    /// The KMS key that encrypts what is written to S3: its ARN or id.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) kms_key: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+/// An account's id.
+fn account(text: &str) -> Result<String, String> {
+    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 12 digits".to_owned())
+    }
+}
+
 /// How AWS is reached.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "How AWS is reached")]
@@ -268,9 +449,36 @@ fn size(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let seconds = match text[digits.len()..].trim_start() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    match digits.parse::<u32>() {
+        Ok(number) if number > 0 && seconds > 0 => Ok(Duration::from_secs(u64::from(number) * seconds)),
+        _ => Err("expected a number above 0 with s, m or h behind it, such as 30s".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use std::time::Duration;
+
+    use super::{duration, size};
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        for (text, seconds) in [("1s", 1), ("90 s", 90), ("5m", 300), ("2h", 7200)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in ["", "0s", "5", "m", "1.5h", "-1s", "1d", "99999999999s", "1s s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_has_a_unit_or_none() {

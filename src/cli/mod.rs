@@ -2,12 +2,17 @@
 
 mod args;
 mod check;
+mod iam_policy;
 mod inspect;
+mod interrupt;
 mod load;
 mod progress;
 mod report;
 mod run;
 mod service;
+mod status;
+mod undo;
+mod verify;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -25,6 +30,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Done, with rejects above the limit.
 const REJECTS: u8 = 3;
+/// A target is not as the pipeline says.
+const DIFFERENT: u8 = 4;
 /// Stopped; the same command goes on.
 const STOPPED: u8 = 5;
 
@@ -37,6 +44,10 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
         Command::Load(command) => load::load(&args, command),
+        Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
+        Command::Status(command) => status::status(&args, command),
+        Command::Verify(command) => verify::verify(&args, command),
+        Command::Undo(command) => undo::undo(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }
@@ -93,7 +104,7 @@ fn report_error(failure: &Failure, output: Output) -> u8 {
 fn code_of(kind: Kind) -> u8 {
     match kind {
         Kind::Usage => USAGE,
-        Kind::Interrupted => STOPPED,
+        Kind::Interrupted | Kind::Unavailable => STOPPED,
         _ => FAILED,
     }
 }

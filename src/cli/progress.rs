@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use dynamorph::event::{Event, Observer, Pass};
+use dynamorph::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// How often a plain line is written.
@@ -83,17 +83,23 @@ impl Observer for Progress {
             return;
         }
         match event {
-            Event::Started { pass, items } => {
-                let name = match pass {
-                    Pass::Survey => "survey",
-                    Pass::Write => "write",
-                    Pass::Inspect => "inspect",
-                };
-                self.start(name, items);
-            }
+            Event::Started { pass, items } => self.start(pass.name(), items),
             Event::Read { items, .. } => self.advance(items),
+            Event::GoingOn { units, of, items } => {
+                let text = format!("going on: {units} of {of} units are done already");
+                self.items += items;
+                match &self.bar {
+                    Some(bar) => {
+                        bar.suspend(|| say(&text));
+                        bar.set_position(items);
+                        bar.reset_eta();
+                    }
+                    None => say(&text),
+                }
+            }
             Event::Finished(_) => self.finish(),
             Event::Reading(what) => say(&format!("reading {what}")),
+            Event::Writing(what) => say(&format!("writing {what}")),
             Event::Warning(text) => match &self.bar {
                 Some(bar) => bar.suspend(|| say(&format!("warning: {text}"))),
                 None => say(&format!("warning: {text}")),

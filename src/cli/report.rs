@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use dynamorph::limits::thousands;
+use dynamorph::sink::Traffic;
 use dynamorph::{LoadSummary, Summary};
 
 /// The summary, with what was loaded as `load` where something was.
@@ -52,10 +53,18 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         .map(|sink| {
             let items: u64 = sink.items.values().sum();
             let files = if sink.files == 0 { String::new() } else { counted(sink.files as u64, "file") };
-            [sink.sink.clone(), counted(items, "item"), files, format!("{} bytes", thousands(sink.bytes))]
+            let traffic = sink.traffic.as_ref().map(traffic).unwrap_or_default();
+            [sink.sink.clone(), counted(items, "item"), files, format!("{} bytes", thousands(sink.bytes)), traffic]
         })
         .collect();
     out.push_str(&aligned(&sinks));
+    for sink in summary.sinks.iter().filter(|sink| sink.kept > 0) {
+        let _ = writeln!(
+            out,
+            "\n{} kept: the table has another item under their key, and the condition does not replace it",
+            counted(sink.kept, "item")
+        );
+    }
     if !summary.changes.is_empty() {
         let counts: Vec<_> = summary.changes.iter().map(|(op, count)| format!("{op} {}", thousands(*count))).collect();
         let _ = writeln!(out, "\nchanges: {}", counts.join(", "));
@@ -89,6 +98,20 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
 /// `1 file`, `2 files`.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// `31 requests, 0 throttled, 2 sent again, 1,204 write units, 402/s`.
+fn traffic(traffic: &Traffic) -> String {
+    let Traffic { requests, puts: _, sent_again, throttled, failed, write_units, seconds } = traffic;
+    let failed = if *failed > 0 { format!(", {} failed", thousands(*failed)) } else { String::new() };
+    let units = thousands(format_args!("{write_units:.0}"));
+    let rate = if *seconds > 0.0 { format!(", {}/s", thousands(format_args!("{:.0}", write_units / seconds))) } else { String::new() };
+    format!(
+        "{}, {} throttled{failed}, {} sent again, {units} write units{rate}",
+        counted(*requests, "request"),
+        thousands(*throttled),
+        thousands(*sent_again)
+    )
 }
 
 /// The sums, which were checked before anything was published.
@@ -128,11 +151,13 @@ fn changes(summary: &Summary) -> Vec<String> {
 }
 
 /// Columns: the first to the left, the others to the right, two blanks between.
-pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+pub(crate) fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |at: usize| rows.iter().filter_map(|row| row.as_ref().get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
     for row in rows {
-        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (at, (cell, width)) in row.as_ref().iter().zip(&widths).enumerate() {
             let _ = if at == 0 { write!(out, "{cell:width$}") } else { write!(out, "  {cell:>width$}") };
         }
         let kept = out.trim_end_matches(' ').len();

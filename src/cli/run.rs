@@ -4,27 +4,30 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
+use dynamorph::sink::batch_write::{self, Condition};
 use dynamorph::store::{Location, OutputFolder, S3Folder};
 use dynamorph::{Destination, Input, Job, LoadOptions, Options, Plan};
 
-use crate::cli::args::{Args, Output, Run};
+use crate::cli::args::{Args, Live, Output, Run};
 use crate::cli::check;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, FAILED, Failure, REJECTS, load, print, report};
+use crate::cli::{DONE, FAILED, Failure, REJECTS, interrupt, load, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let plan = check::load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
-    let destinations = command.to.iter().map(|text| destination(text, &connections)).collect::<Result<Vec<_>, _>>()?;
+    let destinations = command.to.iter().map(|text| destination(text, command, &work, &connections)).collect::<Result<Vec<_>, _>>()?;
+    check_live(command)?;
     let names = table_names(&command.table)?;
     let import = command.import.start_import.then(|| only_import(&destinations)).transpose()?;
     if import.is_some() {
         let tables = plan.targets().tables.iter().map(|table| names.get(&table.name).unwrap_or(&table.name).as_str());
         load::check_new(&connections, &tables.collect::<Vec<_>>())?;
     }
+    let stop = interrupt::stop_on_signals();
     let options = Options {
         destinations,
         overwrite: command.overwrite,
@@ -35,9 +38,12 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         only: command.only.clone(),
         reading: command.reading.options(),
         work: work.clone(),
+        restart: command.restart,
+        unit_bytes: command.unit_size as u64,
+        stop: stop.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
-    let summary = Job::open(plan, &inputs, options)?.run(&mut progress)?;
+    let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
     drop(progress);
     let too_many = summary.rejects.count > command.max_rejects;
     // The text first, since an import takes a while.
@@ -46,7 +52,11 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     }
     let loaded = match import {
         Some(_) if too_many => None,
-        Some(folder) => Some(load::follow(args, &connections, &folder, LoadOptions::default())?),
+        Some(folder) => {
+            // The run is done, so another command goes on.
+            let next = |error: Error| error.with("goes on with", format_args!("dynamorph load {folder}"));
+            Some(load::follow(args, &connections, &folder, &LoadOptions { stop, ..LoadOptions::default() }).map_err(next)?)
+        }
         None => None,
     };
     match (args.output, &loaded) {
@@ -103,24 +113,29 @@ pub(crate) fn jobs(jobs: Option<u16>) -> usize {
 }
 
 /// `EXPORT`, or `NAME=EXPORT` where the pipeline's sources have names.
-fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
-    let named = plan.sources().iter().any(|source| source.name.is_some());
-    let (source, path) = match text.split_once('=') {
-        Some((name, path)) if named => (Some(name.to_owned()), path),
-        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
-            return Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
-                .with("hint", format!("write --from {rest}")));
-        }
-        _ => (None, text),
-    };
-    Ok(Input { source, locations: vec![connections.location(path)?] })
+pub(crate) fn input(plan: &Plan, text: &str, connections: &Connections) -> Result<Input, Error> {
+    let (source, path) = source_of(plan, text)?;
+    Ok(Input { source: source.map(str::to_owned), locations: vec![connections.location(path)?] })
 }
 
-fn destination(text: &str, connections: &Connections) -> Result<Destination, Error> {
+/// The name of the source and the place that `--from` says.
+pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t str>, &'t str), Error> {
+    let named = plan.sources().iter().any(|source| source.name.is_some());
+    match text.split_once('=') {
+        Some((name, path)) if named => Ok((Some(name), path)),
+        Some((name, rest)) if !Path::new(text).exists() && Path::new(rest).exists() => {
+            Err(Error::new(Kind::Usage, format!("--from names source `{name}`, but the pipeline's only source has no name"))
+                .with("hint", format!("write --from {rest}")))
+        }
+        _ => Ok((None, text)),
+    }
+}
+
+fn destination(text: &str, command: &Run, work: &Path, connections: &Connections) -> Result<Destination, Error> {
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(connections.options())),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, work, connections))),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
@@ -132,6 +147,34 @@ fn destination(text: &str, connections: &Connections) -> Result<Destination, Err
     }
 }
 
+/// What is said of live writing.
+fn live(live: &Live, work: &Path, connections: &Connections) -> batch_write::Options {
+    batch_write::Options {
+        aws: connections.options(),
+        max_write_units: live.max_write_units,
+        ramp: live.ramp,
+        condition: match &live.if_newer {
+            Some(attribute) => Condition::IfNewer(attribute.clone()),
+            None if live.if_absent => Condition::IfAbsent,
+            None => Condition::None,
+        },
+        create_tables: live.create_tables,
+        undo_log: live.undo_log.then(|| work.join("undo")),
+    }
+}
+
+/// An option that nothing heeds is a mistake, most likely a forgotten sink.
+fn check_live(command: &Run) -> Result<(), Error> {
+    match command.live.given() {
+        Some(option) if command.to.iter().all(|sink| sink != "dynamodb") => {
+            Err(Error::new(Kind::Usage, format!("{option} says how live tables are written, and there is no --to dynamodb"))
+                .with("hint", format_args!("add --to dynamodb, or take {option} away")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The real names of tables.
 pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, Error> {
     let mut names = BTreeMap::new();
     for pair in pairs {

@@ -4,11 +4,13 @@
 
 mod cursor;
 mod encode;
+mod put_record;
 mod scan;
 #[cfg(test)]
 mod tests;
 
 pub use encode::{write_change, write_item, write_line, write_string, write_value};
+pub use put_record::{PutRecord, decode_put_record, write_put_record};
 
 use crate::codec::ddb_json::cursor::Cursor;
 use crate::codec::record::{self, Decoded, Parts, Record};

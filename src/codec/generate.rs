@@ -6,7 +6,7 @@ use crate::model::{Arena, Item, Value};
 
 /// A value that owns what it holds, to generate items from.
 #[derive(Clone, Debug)]
-pub(super) enum Owned {
+pub(crate) enum Owned {
     S(String),
     N(String),
     B(Vec<u8>),
@@ -41,7 +41,7 @@ impl Owned {
 }
 
 /// The item of these attributes.
-pub(super) fn item<'a>(attributes: &'a [(String, Owned)], arena: &'a Arena) -> Item<'a> {
+pub(crate) fn item<'a>(attributes: &'a [(String, Owned)], arena: &'a Arena) -> Item<'a> {
     let mut item = Item::new_in(arena);
     for (name, value) in attributes {
         item.push(name, value.lend(arena));
@@ -50,7 +50,7 @@ pub(super) fn item<'a>(attributes: &'a [(String, Owned)], arena: &'a Arena) -> I
 }
 
 /// The attributes of an item.
-pub(super) fn items() -> impl Strategy<Value = Vec<(String, Owned)>> {
+pub(crate) fn items() -> impl Strategy<Value = Vec<(String, Owned)>> {
     entries(values())
 }
 

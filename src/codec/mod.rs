@@ -1,10 +1,12 @@
 //! Between a line of an export and an item or a change.
 
+#[cfg(feature = "dynamodb")]
+pub mod attributes;
 pub mod canonical;
 mod compound;
 pub mod ddb_json;
 #[cfg(test)]
-mod generate;
+pub(crate) mod generate;
 pub mod ion;
 mod names;
 mod plain;

@@ -94,12 +94,20 @@ impl<'a> Parts<'a> {
 
 /// Microseconds from the text of a number, which may have a fraction of zeros or an exponent.
 pub(super) fn micros(text: &str) -> Option<u64> {
-    Decimal::parse(text).filter(|number| number.magnitude() < 20)?.plain().parse().ok()
+    // What is whole and below 10^20 has few digits, however it was written.
+    Decimal::parse(text).filter(|number| number.magnitude() < 20 && number.scale() == 0)?.plain().parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::micros;
+
+    #[test]
+    fn a_time_of_a_huge_negative_exponent_is_refused_before_it_fills_the_memory() {
+        for tiny in ["168.5e-3001234567", "1e-999999999", "-1e-3001234567"] {
+            assert_eq!(micros(tiny), None, "{tiny}");
+        }
+    }
 
     #[test]
     fn microseconds_are_whole_numbers_however_they_are_written() {

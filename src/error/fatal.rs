@@ -18,8 +18,10 @@ pub enum Kind {
     Input,
     /// An output cannot be written, or is in the way.
     Output,
-    /// A service refused or cannot be reached.
+    /// A service refused.
     Service,
+    /// A service cannot be reached or gives no usable answer, however often it was asked; the same command goes on.
+    Unavailable,
     /// The run was asked to stop; the same command goes on.
     Interrupted,
     /// The ledger does not balance, or a promise of this program was broken.

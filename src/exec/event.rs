@@ -18,10 +18,21 @@ pub enum Event {
         /// Uncompressed bytes since the last event.
         bytes: u64,
     },
+    /// A run that was stopped goes on: what it need not do again.
+    GoingOn {
+        /// Units that are done.
+        units: usize,
+        /// Units in all.
+        of: usize,
+        /// Lines in the units that are done.
+        items: u64,
+    },
     /// The walk is over.
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.
     Reading(String),
+    /// A target was found and is about to be written to: where it is, in words.
+    Writing(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }
@@ -35,6 +46,24 @@ pub enum Pass {
     Write,
     /// Items are described, nothing is written.
     Inspect,
+    /// Items are carried, to know what must be in a target.
+    Expect,
+    /// The items of a target are read.
+    Target,
+}
+
+impl Pass {
+    /// The pass in one word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Survey => "survey",
+            Pass::Write => "write",
+            Pass::Inspect => "inspect",
+            Pass::Expect => "expect",
+            Pass::Target => "target",
+        }
+    }
 }
 
 /// Gets the events of a run, on the thread that called it.

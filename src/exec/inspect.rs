@@ -7,8 +7,9 @@ use rayon::ThreadPoolBuilder;
 use crate::codec::{self, Record};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer, Pass};
-use crate::exec::pass::walk;
+use crate::exec::pass::{Walk, walk};
 use crate::exec::route::{lines, with_arena};
+use crate::exec::stop::Stop;
 use crate::exec::summary::ExportSummary;
 use crate::model::FileId;
 use crate::proof::inspect::{Inspector, Options, Report};
@@ -95,7 +96,9 @@ pub fn inspect(
             (part, items, wrong, changes, chunk.first.file, chunk.bytes.len() as u64)
         })
     };
-    let warnings = walk(&pool, jobs * 2 + 1, &files, reading.max_line_bytes, limit, work, |(part, items, wrong, changed, file, bytes)| {
+    let stop = Stop::default();
+    let told = Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit, stop: &stop };
+    let warnings = walk(&pool, &files, told, work, |(part, items, wrong, changed, file, bytes)| {
         observer.event(Event::Read { items, bytes });
         counts[file.index()] += items;
         unreadable += wrong.len() as u64;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crossbeam_channel::bounded;
+use crossbeam_channel::{SendTimeoutError, Sender, bounded};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -15,9 +15,11 @@ use crate::error::{Error, Kind, Reject, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::ledger::{Ledger, wrong_sum};
 use crate::exec::options::{Input, Options, check_changes, check_destinations, check_inputs, lock_folders, only, open_inputs, sinks};
-use crate::exec::pass::walk;
+use crate::exec::pass::{LOOK, Walk, walk};
 use crate::exec::rejects::{self, RejectsFiles};
 use crate::exec::route::{Router, key_text, with_arena};
+use crate::exec::state::{self, Identity};
+use crate::exec::status::Recorder;
 use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::{self, WorkFolder};
@@ -48,6 +50,8 @@ pub struct Job {
     findings: Vec<String>,
     pool: Arc<ThreadPool>,
     work: WorkFolder,
+    identity: Identity,
+    begin: Begin,
     /// Held as long as the job lives, so that two runs never write to one folder.
     _locks: Vec<File>,
 }
@@ -63,7 +67,7 @@ impl Job {
         check_destinations(&plan, &options)?;
         check_inputs(inputs, &options.work)?;
         let (exports, files) = open_inputs(&plan, inputs, &options.reading)?;
-        let units = pack(&files);
+        let units = pack(&files, options.unit_bytes);
         let pool = ThreadPoolBuilder::new()
             .num_threads(options.jobs)
             .thread_name(|at| format!("worker-{at}"))
@@ -74,20 +78,35 @@ impl Job {
         let locks = lock_folders(&options)?;
         let sinks = sinks(&plan, &options, &pool)?;
         check_changes(&exports, &sinks)?;
+        let names = sinks.iter().map(|sink| sink.name()).collect();
+        let identity = Identity::new(&plan, &files, &options, names, units.len());
+        let begin = state::begins(work.path(), &identity, options.restart)?;
         let mut findings = Vec::new();
         for sink in &sinks {
-            findings.extend(sink.prepare(Begin::Anew)?);
+            findings.extend(sink.prepare(begin)?);
         }
-        Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, _locks: locks })
+        Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
     }
 
-    /// Surveys, writes and commits.
+    /// Surveys, writes and commits. Where the work folder holds the same run, stopped before its end, it goes on there: units that have
+    /// their report are not done again.
     ///
     /// # Errors
-    /// Whatever ends the run; then nothing was published under a final name. What a live sink has written stays written.
+    /// Whatever ends the run; then nothing was published under a final name. What a live sink has written stays written. Kind `Interrupted`
+    /// when the run was asked to stop.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Summary> {
         let started = Instant::now();
-        self.work.empty()?;
+        let mut set_aside = None;
+        if self.begin == Begin::Anew {
+            set_aside = self.work.empty()?;
+            state::begin(self.work.path(), &self.identity)?;
+        }
+        let mut recorder = Recorder::new(observer, self.work.path());
+        let observer: &mut dyn Observer = &mut recorder;
+        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
+        if let Some(log) = set_aside {
+            observer.event(Event::Warning(format!("the undo log of an earlier run is kept in {}", log.display())));
+        }
         self.findings.iter().for_each(|finding| observer.event(Event::Warning(finding.clone())));
         for (_, export) in &self.exports {
             if let Some(what) = export.in_words() {
@@ -100,13 +119,39 @@ impl Job {
                 observer.event(Event::Warning(format!("nothing is read for source `{name}`")));
             }
         }
-        let collisions = Arc::new(self.survey(observer)?);
+        let kept = match self.begin {
+            Begin::Anew => None,
+            Begin::GoOn => state::kept_survey(self.work.path())?,
+        };
+        let (shapes, collisions) = if let Some(kept) = kept {
+            kept
+        } else {
+            let (shapes, collisions) = self.survey(observer)?;
+            state::keep_survey(self.work.path(), &shapes, &collisions)?;
+            (shapes, collisions)
+        };
+        for sink in &self.sinks {
+            sink.learn(&shapes)?;
+        }
+        let collisions = Arc::new(collisions);
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
-        for unit in &self.units {
+        let done = self.done()?;
+        if self.begin == Begin::GoOn {
+            let items = done.values().sum();
+            observer.event(Event::GoingOn { units: done.len(), of: self.units.len(), items });
+        }
+        for unit in self.units.iter().filter(|unit| !done.contains_key(&unit.number)) {
+            self.options.stop.check()?;
             self.run_unit(unit, &collisions, observer)?;
         }
         observer.event(Event::Finished(Pass::Write));
         self.commit(started)
+    }
+
+    /// The units that a stopped run has done already, each with the lines it read.
+    fn done(&self) -> Result<BTreeMap<u32, u64>> {
+        let reports = self.units.iter().filter(|unit| UnitReport::path(self.work.path(), unit.number).exists());
+        reports.map(|unit| Ok((unit.number, UnitReport::load(self.work.path(), unit.number)?.ledger.records()))).collect()
     }
 
     /// Items in all exports, where every manifest says so.
@@ -124,8 +169,9 @@ impl Job {
         self.sinks.iter().all(|sink| sink.takes_unplaced())
     }
 
-    fn window(&self) -> usize {
-        self.options.jobs * 2 + 1
+    fn walk(&self, limit: Option<u64>) -> Walk<'_> {
+        let Options { jobs, reading, stop, .. } = &self.options;
+        Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit, stop }
     }
 
     fn data_files(&self, ids: &[FileId]) -> Vec<(FileId, &DataFile)> {
@@ -133,7 +179,7 @@ impl Job {
     }
 
     /// The first pass.
-    fn survey(&self, observer: &mut dyn Observer) -> Result<Collisions> {
+    fn survey(&self, observer: &mut dyn Observer) -> Result<(Vec<Shape>, Collisions)> {
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
         let partitions = KeyLog::partitions_for(self.items());
         let folder = self.work.keys();
@@ -168,8 +214,7 @@ impl Job {
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
             let files = self.data_files(&unit.files);
-            let longest = self.options.reading.max_line_bytes;
-            let warnings = walk(&self.pool, self.window(), &files, longest, limit, work, |(counted, fatal, block, seen, bytes)| {
+            let warnings = walk(&self.pool, &files, self.walk(limit), work, |(counted, fatal, block, seen, bytes)| {
                 if let Some(fatal) = fatal {
                     return Err(fatal);
                 }
@@ -190,11 +235,8 @@ impl Job {
         let found = self.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
         fs::remove_dir(&folder).map_err(|error| work::failed(&folder, error))?;
         let collisions = collisions::collect(found)?;
-        for sink in &self.sinks {
-            sink.learn(&shapes)?;
-        }
         observer.event(Event::Finished(Pass::Survey));
-        Ok(collisions)
+        Ok((shapes, collisions))
     }
 
     /// Writes one unit and, when everything is durable, its report.
@@ -209,7 +251,8 @@ impl Job {
             })
         };
         let mut ledger = Ledger::new(&self.plan);
-        let mut refused = RejectsFiles::new(self.work.unfinished(), format!("unit-{:05}", unit.number));
+        self.work.forget_rejects(unit.number)?;
+        let mut refused = RejectsFiles::new(self.work.unfinished(), work::rejects_stem(unit.number));
         let failed = AtomicBool::new(false);
         let writers = self.sinks.iter().map(|sink| sink.writer(unit.number)).collect::<Result<Vec<_>>>()?;
         let limit = self.limit_of(unit)?;
@@ -219,39 +262,34 @@ impl Job {
                 .enumerate()
                 .map(|(at, writer)| {
                     let (sender, payloads) = bounded::<Payload>(LANE_QUEUE);
-                    let rejects = RejectsFiles::new(self.work.unfinished(), format!("unit-{:05}-sink-{}", unit.number, at + 1));
+                    let rejects = RejectsFiles::new(self.work.unfinished(), format!("{}-sink-{}", work::rejects_stem(unit.number), at + 1));
                     let failed = &failed;
                     (sender, threads.spawn(move || self.lane(writer, payloads, rejects, failed)))
                 })
                 .unzip();
-            let walked = walk(
-                &self.pool,
-                self.window(),
-                &self.data_files(&unit.files),
-                self.options.reading.max_line_bytes,
-                limit,
-                work,
-                |(counted, rejects, payloads, fatal, bytes)| {
+            let walked =
+                walk(&self.pool, &self.data_files(&unit.files), self.walk(limit), work, |(counted, rejects, payloads, fatal, bytes)| {
                     if let Some(fatal) = fatal {
                         return Err(fatal);
                     }
                     observer.event(Event::Read { items: counted.records(), bytes });
                     ledger.add(&counted);
                     refused.append(&rejects, &self.plan, &self.files)?;
-                    for (sender, payload) in senders.iter().zip(payloads?) {
-                        // A closed lane is only the symptom; the writer behind it holds the cause.
-                        sender.send(payload).map_err(|_| Error::new(Kind::Bug, "a sink ended before its input"))?;
-                    }
-                    Ok(())
-                },
-            );
+                    senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload))
+                });
             let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
+            if self.options.stop.asked() {
+                // A lane may be waiting for a service that takes nothing for a while.
+                self.sinks.iter().for_each(|sink| sink.stop());
+            }
             drop(senders);
             let lanes: Vec<_> =
                 lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
             (walked, lanes)
         });
+        // Where somebody asked to stop, what the lanes say follows from that.
+        self.options.stop.check()?;
         let lanes = lanes.into_iter().collect::<Result<Vec<_>>>()?;
         walked?;
         let mut written = Vec::with_capacity(lanes.len());
@@ -275,6 +313,20 @@ impl Job {
         }
         let files = unit.files.iter().map(|id| self.files[id.index()].file.name.clone()).collect();
         UnitReport { unit: unit.number, files, ledger, written, rejects }.save(self.work.path())
+    }
+
+    /// Hands a payload to a lane, and waits while the lane is full.
+    fn hand_over(&self, lane: &Sender<Payload>, payload: Payload) -> Result<()> {
+        let mut payload = payload;
+        loop {
+            self.options.stop.check()?;
+            payload = match lane.send_timeout(payload, LOOK) {
+                Ok(()) => return Ok(()),
+                Err(SendTimeoutError::Timeout(payload)) => payload,
+                // A closed lane is only the symptom; the writer behind it holds the cause.
+                Err(SendTimeoutError::Disconnected(_)) => return Err(Error::new(Kind::Bug, "a sink ended before its input")),
+            };
+        }
     }
 
     /// One writer with its thread. `None` when the run failed elsewhere.
@@ -374,7 +426,8 @@ impl Job {
         let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, self.options.limit, &written, rejects, started.elapsed());
         let report =
             serde_json::to_vec_pretty(&summary).map_err(|error| Error::new(Kind::Bug, "cannot write the report").caused_by(error))?;
-        crate::store::write_atomically(&self.work.path().join("report.json"), &report)?;
+        crate::store::write_atomically(&self.work.path().join(state::REPORT), &report)?;
+        state::tidy(self.work.path());
         Ok(summary)
     }
 

@@ -15,8 +15,14 @@ mod options;
 mod pass;
 mod rejects;
 mod route;
+mod state;
+mod status;
+mod stop;
 mod summary;
+#[cfg(feature = "dynamodb")]
+mod undo;
 mod units;
+mod verify;
 mod work;
 
 pub use examples::{ExampleFailure, check_examples};
@@ -25,5 +31,10 @@ pub use job::Job;
 pub use ledger::Counts;
 #[cfg(all(feature = "dynamodb", feature = "s3"))]
 pub use load::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
-pub use options::{Destination, Input, Options};
+pub use options::{Destination, Input, Options, UNIT_BYTES};
+pub use status::{Status, status};
+pub use stop::Stop;
 pub use summary::Summary;
+#[cfg(feature = "dynamodb")]
+pub use undo::{UndoCounts, UndoOptions, Undone, undo};
+pub use verify::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};

@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
-#[cfg(feature = "dynamodb")]
-use crate::aws::{self, Aws};
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
 use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
-use crate::sink::batch_write::DynamoDbSink;
+use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::ParquetSink;
@@ -45,7 +44,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(aws::Options),
+    DynamoDb(batch_write::Options),
 }
 
 /// What a run may be told.
@@ -69,6 +68,57 @@ pub struct Options {
     pub reading: manifest::Options,
     /// The run's folder: reports, rejects, and what a pass keeps on disk.
     pub work: PathBuf,
+    /// Begin anew also where the work folder holds a run that was stopped.
+    pub restart: bool,
+    /// Compressed bytes of the data files of a unit, about: what is done again at most when a stopped run goes on.
+    pub unit_bytes: u64,
+    /// Asks the run to stop.
+    pub stop: Stop,
+}
+
+/// Compressed bytes of the data files of a unit unless told otherwise, about.
+pub const UNIT_BYTES: u64 = 256 << 20;
+
+impl Options {
+    /// All that decides what is written, as a text for comparing. A run that was stopped goes on with equal options only.
+    pub(super) fn identity(&self) -> String {
+        // Destructured, so that a new option cannot be forgotten here.
+        let Self {
+            destinations,
+            overwrite: _,
+            import,
+            table_names,
+            jobs: _,
+            limit,
+            only,
+            reading: _,
+            work: _,
+            restart: _,
+            unit_bytes,
+            stop: _,
+        } = self;
+        let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
+        format!("{:?}", (destinations, import, table_names, limit, only, unit_bytes))
+    }
+}
+
+impl Destination {
+    /// Where it leads, under one name.
+    fn identity(&self) -> String {
+        let folder = |kind: &str, folder: &OutputFolder| match folder {
+            OutputFolder::Local(dir) => format!("{kind}:{}", resolved(dir).display()),
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(_) => format!("{kind}:{folder}"),
+        };
+        match self {
+            #[cfg(feature = "parquet")]
+            Self::Parquet(dir) => folder("parquet", dir),
+            Self::Import(dir) => folder("import", dir),
+            Self::Batch(dir) => folder("batch", &dir.clone().into()),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(live) => live.identity(),
+        }
+    }
 }
 
 /// The entities that `--only` names.
@@ -91,7 +141,7 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
         return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
     }
     check_folders(options)?;
-    check_table_names(plan, options)?;
+    check_table_names(plan, &options.table_names)?;
     #[cfg(feature = "parquet")]
     if options.destinations.iter().any(|destination| matches!(destination, Destination::Parquet(_))) {
         return Ok(());
@@ -109,9 +159,9 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
 }
 
 /// A real name is a table's name, and no two tables share one: their keys are proved apart table by table.
-fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
+pub(super) fn check_table_names(plan: &Plan, names: &BTreeMap<String, String>) -> Result<()> {
     let tables = &plan.targets.tables;
-    for (name, real) in &options.table_names {
+    for (name, real) in names {
         if !tables.iter().any(|table| table.name == *name) {
             let known: Vec<_> = tables.iter().map(|table| table.name.as_str()).collect();
             return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
@@ -126,7 +176,7 @@ fn check_table_names(plan: &Plan, options: &Options) -> Result<()> {
     }
     let mut real: BTreeMap<&str, &str> = BTreeMap::new();
     for table in tables {
-        let name = options.table_names.get(&table.name).unwrap_or(&table.name);
+        let name = names.get(&table.name).unwrap_or(&table.name);
         if let Some(other) = real.insert(name, &table.name) {
             return Err(Error::new(Kind::Usage, format!("two tables of the pipeline would be the one table `{name}`"))
                 .with("found", format_args!("{other} and {}", table.name))
@@ -354,9 +404,7 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(service) => {
-                    Box::new(DynamoDbSink::new(Aws::connect(service)?, Arc::clone(&targets), &options.table_names))
-                }
+                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new(live.clone(), Arc::clone(&targets), &options.table_names)?),
             })
         })
         .collect()

@@ -5,11 +5,13 @@
 
 use std::collections::VecDeque;
 use std::thread;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rayon::ThreadPool;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::model::FileId;
 use crate::source::Chunk;
 use crate::source::chunk::ChunkReader;
@@ -26,23 +28,36 @@ const IN_FLIGHT: usize = 64 << 20;
 /// Chunks that a reader may be ahead of the feeder.
 const READ_AHEAD: usize = 2;
 
-/// Walks over `files`: `work` runs in the pool for each chunk, `take` gets the results in order.
-///
-/// `limit` ends the walk after so many lines. At most `window` chunks are in the pool or waiting to be taken. Gives what the user should
+/// How often a thread that waits looks whether somebody asked it to stop.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// What a walk may be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<'w> {
+    /// At most so many chunks are in the pool or waiting to be taken.
+    pub(crate) window: usize,
+    /// A longer line ends the walk.
+    pub(crate) max_line_bytes: usize,
+    /// Ends the walk after so many lines.
+    pub(crate) limit: Option<u64>,
+    /// Asks the walk to stop.
+    pub(crate) stop: &'w Stop,
+}
+
+/// Walks over `files`: `work` runs in the pool for each chunk, `take` gets the results in order. Gives what the user should
 /// know of the files, in their order.
 ///
 /// # Errors
-/// The first cause: what a reader found, or what `take` says.
+/// The first cause: what a reader found, or what `take` says; kind `Interrupted` when somebody asked to stop.
 pub(crate) fn walk<T: Send>(
     pool: &ThreadPool,
-    window: usize,
     files: &[(FileId, &DataFile)],
-    max_line_bytes: usize,
-    limit: Option<u64>,
+    walk: Walk<'_>,
     work: impl Fn(&Chunk) -> T + Sync,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<Vec<String>> {
     let work = &work;
+    let Walk { window, max_line_bytes, limit, stop } = walk;
     thread::scope(|threads| {
         pool.in_place_scope_fifo(|scope| {
             let mut waiting = files.iter();
@@ -71,7 +86,7 @@ pub(crate) fn walk<T: Send>(
             let mut running: VecDeque<(Receiver<T>, usize)> = VecDeque::new();
             let mut left = limit;
             while let Some(file) = open.pop_front() {
-                let Ok(read) = file.recv() else {
+                let Some(read) = receive(&file, stop)? else {
                     open.extend(waiting.next().map(start));
                     continue;
                 };
@@ -114,6 +129,18 @@ enum Read {
     Chunk(Chunk),
     /// After the last chunk.
     Warning(String),
+}
+
+/// The next of what a reader sends; `None` when it has ended.
+fn receive<T>(reader: &Receiver<T>, stop: &Stop) -> Result<Option<T>> {
+    loop {
+        stop.check()?;
+        match reader.recv_timeout(LOOK) {
+            Ok(read) => return Ok(Some(read)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 fn take_oldest<T>(running: &mut VecDeque<(Receiver<T>, usize)>, take: &mut impl FnMut(T) -> Result<()>) -> Result<()> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::codec::ddb_json::write_string;
 use crate::error::{Error, Kind, Reject, Result, Stage};
 use crate::exec::units::RunFile;
+use crate::exec::work::set_aside;
 use crate::model::{Arena, SourceId};
 use crate::plan::Plan;
 
@@ -77,26 +78,28 @@ impl RejectsFiles {
     }
 }
 
-/// Gives the rejects of a finished run their place: every file in `unfinished` moves to `folder`. Those of an earlier run move to
-/// `rejects.1`, `rejects.2` … beside it: they may be all that is left of an item's story, so only a person removes them.
+/// Gives the rejects of a finished run their place: `unfinished` becomes `folder`. Those of an earlier run move to
+/// `rejects.1`, `rejects.2` … beside it: they may be all that is left of an item's story, so only a person removes them. A publication that
+/// was cut short is finished by the next one.
 pub(crate) fn publish(unfinished: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let publish = || {
-        let mut published = Vec::new();
-        if folder.exists() {
-            let earlier = (1..=u32::MAX).map(|number| folder.with_extension(number.to_string())).find(|path| !path.exists());
-            fs::rename(folder, earlier.expect("there are more numbers than folders"))?;
+        // Without the folder of unfinished ones they have been published already.
+        if unfinished.exists() {
+            set_aside(folder)?;
+            match fs::remove_dir(unfinished) {
+                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                    File::open(unfinished)?.sync_all()?;
+                    fs::rename(unfinished, folder)?;
+                }
+                emptied => emptied?,
+            }
         }
-        let mut names: Vec<_> = fs::read_dir(unfinished)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
-        names.sort();
-        for name in names {
-            fs::create_dir_all(folder)?;
-            fs::rename(unfinished.join(&name), folder.join(&name))?;
-            published.push(folder.join(name));
-        }
-        if !published.is_empty() {
-            File::open(folder)?.sync_all()?;
-        }
-        fs::remove_dir(unfinished)?;
+        let mut published = match fs::read_dir(folder) {
+            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        published.sort();
         Ok(published)
     };
     publish().map_err(|error| failed(folder, error))

@@ -11,9 +11,6 @@ use crate::sink::Written;
 use crate::source::manifest::DataFile;
 use crate::store;
 
-/// Compressed bytes of the data files of a unit, about.
-const UNIT_BYTES: u64 = 256 << 20;
-
 /// A data file of the run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunFile {
@@ -34,15 +31,15 @@ pub(crate) struct Unit {
     pub(crate) files: Vec<FileId>,
 }
 
-/// Packs the files into units: the largest first, each into the first unit with room. Depends on the manifest alone.
-pub(crate) fn pack(files: &[RunFile]) -> Vec<Unit> {
+/// Packs the files into units of about `unit_bytes`: the largest first, each into the first unit with room. Depends on the manifest alone.
+pub(crate) fn pack(files: &[RunFile], unit_bytes: u64) -> Vec<Unit> {
     let mut order: Vec<_> = (0_u32..).map(FileId).zip(files).collect();
     // Equal sizes go by place in the manifest, so that the order is whole.
     order.sort_by_key(|(id, file)| (std::cmp::Reverse(file.file.facts.bytes), *id));
     let mut units: Vec<(u64, Vec<FileId>)> = Vec::new();
     for (id, file) in order {
         let size = file.file.facts.bytes;
-        match units.iter_mut().find(|(bytes, _)| bytes.saturating_add(size) <= UNIT_BYTES) {
+        match units.iter_mut().find(|(bytes, _)| bytes.saturating_add(size) <= unit_bytes) {
             Some((bytes, ids)) => {
                 *bytes += size;
                 ids.push(id);
@@ -101,12 +98,13 @@ mod tests {
     #[test]
     fn units_hold_whole_files_the_largest_first() {
         let files = [file("a", 100 << 20), file("b", 300 << 20), file("c", 200 << 20), file("d", 20), file("e", 20)];
-        let units: Vec<Vec<u32>> = pack(&files).into_iter().map(|unit| unit.files.into_iter().map(|id| id.0).collect()).collect();
+        let units: Vec<Vec<u32>> =
+            pack(&files, 256 << 20).into_iter().map(|unit| unit.files.into_iter().map(|id| id.0).collect()).collect();
         assert_eq!(units, [vec![1], vec![2, 3, 4], vec![0]]);
     }
 
     #[test]
     fn an_export_without_files_has_no_units() {
-        assert_eq!(pack(&[]), []);
+        assert_eq!(pack(&[], 1), []);
     }
 }

@@ -3,14 +3,24 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::state;
 
 /// Folders in the work folder that belong to one run; the next one empties them, but for the rejects, which it moves aside.
 pub(super) const OF_A_RUN: [&str; 4] = ["units", "rejects", "keys", "unfinished"];
 
+/// The folder in the work folder that holds the undo log of its run. Only a person removes it.
+const UNDO: &str = "undo";
+
 /// The file that says whose folder it is, and that a run locks.
 const LOCK: &str = "dynamorph.lock";
+
+/// How often a run tries to take the folder, and how long it waits in between.
+const LOOKS: u32 = 5;
+const A_LOOK: Duration = Duration::from_millis(20);
 
 /// A work folder that this run has for itself.
 #[derive(Debug)]
@@ -33,7 +43,16 @@ impl WorkFolder {
                 .with("hint", "name another folder with --work"));
         }
         let file = File::options().create(true).append(true).open(&lock).map_err(|error| failed(path, error))?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        // Whoever only looks at the folder holds the lock for a moment.
+        for _ in 0..LOOKS {
+            if !matches!(locked, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            thread::sleep(A_LOOK);
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: file }),
             Err(TryLockError::WouldBlock) => Err(Error::new(Kind::Usage, "another run uses this work folder")
                 .with("path", path.display())
@@ -62,17 +81,56 @@ impl WorkFolder {
         self.path.join("keys")
     }
 
-    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay.
-    pub(super) fn empty(&self) -> Result<()> {
+    /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay, and so does its undo log,
+    /// which gets another name; gives that.
+    pub(super) fn empty(&self) -> Result<Option<PathBuf>> {
+        state::forget(&self.path)?;
         let empty = || {
-            absent_is_fine(fs::remove_file(self.path.join("report.json")))?;
             for folder in OF_A_RUN.iter().filter(|folder| **folder != "rejects") {
                 absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
             }
-            fs::create_dir_all(self.unfinished())
+            fs::create_dir_all(self.unfinished())?;
+            set_aside(&self.path.join(UNDO))
         };
         empty().map_err(|error| failed(&self.path, error))
     }
+
+    /// Takes away the rejects of a unit that was not finished.
+    pub(super) fn forget_rejects(&self, unit: u32) -> Result<()> {
+        let folder = self.unfinished();
+        let forget = || {
+            fs::create_dir_all(&folder)?;
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with(&rejects_stem(unit)) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        forget().map_err(|error| failed(&folder, error))
+    }
+
+    /// Whether a run holds the folder now.
+    pub(super) fn is_held(path: &Path) -> bool {
+        let Ok(file) = File::open(path.join(LOCK)) else { return false };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+/// How the names of a unit's rejects files begin.
+pub(super) fn rejects_stem(unit: u32) -> String {
+    format!("unit-{unit:05}")
+}
+
+/// Moves a folder to the first free name of `NAME.1`, `NAME.2` … beside it, and gives that name; `None` where there is no such folder.
+pub(super) fn set_aside(folder: &Path) -> io::Result<Option<PathBuf>> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let free = (1..=u32::MAX).map(|number| folder.with_extension(number.to_string())).find(|path| !path.exists());
+    let free = free.ok_or_else(|| io::Error::other("there are too many folders of earlier runs"))?;
+    fs::rename(folder, &free).map(|()| Some(free))
 }
 
 /// Removing what is not there is no error.

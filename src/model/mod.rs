@@ -14,5 +14,5 @@ pub use edit::PathError;
 pub use item::{Arena, Item};
 pub use path::{Path, Place};
 pub use row::{Batch, Change, DatasetId, EntityId, Fate, FileId, Format, Op, Origin, Part, Raw, Row, SourceId, TableId};
-pub use target::{Dataset, Index, KeyAttribute, KeySchema, KeyType, Table, Targets};
+pub use target::{Billing, Creation, Dataset, Index, KeyAttribute, KeySchema, KeyType, Table, Targets};
 pub use value::{Attribute, Type, Value};

@@ -62,6 +62,30 @@ pub struct Index {
     pub key: KeySchema,
 }
 
+/// What is said of a table's making; a table that is there is not changed by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Creation {
+    /// How it is paid for.
+    pub billing: Billing,
+    /// Its tags, names and values.
+    pub tags: Vec<(String, String)>,
+}
+
+/// How a table and its indexes are paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Billing {
+    /// By request.
+    #[default]
+    OnDemand,
+    /// By capacity, the same for the table and for each of its indexes.
+    Provisioned {
+        /// Read units a second.
+        read: u32,
+        /// Write units a second.
+        write: u32,
+    },
+}
+
 /// A target table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -73,6 +97,22 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// The attribute that every item written here carries with its entity's name.
     pub type_attribute: Option<String>,
+    /// How it is made where it does not exist.
+    pub creation: Creation,
+}
+
+impl Table {
+    /// The key attributes of the table and of its indexes, each once: what is declared when the table is made.
+    #[must_use]
+    pub fn key_attributes(&self) -> Vec<&KeyAttribute> {
+        let mut attributes: Vec<&KeyAttribute> = Vec::new();
+        for attribute in self.key.attributes().chain(self.indexes.iter().flat_map(|index| index.key.attributes())) {
+            if attributes.iter().all(|known| known.name != attribute.name) {
+                attributes.push(attribute);
+            }
+        }
+        attributes
+    }
 }
 
 /// Items that leave under one entity name: a Parquet dataset, or lines in a table's files.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::expr::Template;
-use crate::model::{KeySchema, Table};
+use crate::model::{Billing, Creation, KeySchema, Table};
 use crate::plan::bind::given;
 use crate::plan::{Entity, Output, Plan, Source, Unclassified};
 
@@ -130,7 +130,7 @@ impl Plan {
 }
 
 fn write_table(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Table { name, key, indexes, type_attribute } = table;
+    let Table { name, key, indexes, type_attribute, creation: Creation { billing, tags } } = table;
     write!(f, "\ntable {name}: key {}", Key(key))?;
     if let Some(name) = type_attribute {
         write!(f, "; type attribute {name}")?;
@@ -138,6 +138,14 @@ fn write_table(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f)?;
     for index in indexes {
         writeln!(f, "  index {}: key {}", index.name, Key(&index.key))?;
+    }
+    if let Billing::Provisioned { read, write } = billing {
+        let each = if indexes.is_empty() { "" } else { ", and each index" };
+        writeln!(f, "  where it is created: {read} read and {write} write units a second{each}")?;
+    }
+    if !tags.is_empty() {
+        let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name} = \"{value}\"")).collect();
+        writeln!(f, "  where it is created: tagged {}", tags.join(", "))?;
     }
     Ok(())
 }
@@ -209,5 +217,15 @@ unclassified items: rejected
 4 examples
 "#
         );
+    }
+
+    #[test]
+    fn how_a_table_is_created_is_told_where_the_file_says_it() {
+        let text = include_str!("../../pipelines/docs-split-comments.toml");
+        let text = text.replace("[table.docs]\n", "[table.docs]\nbilling = { read = 5, write = 10 }\ntags = { team = \"docs\" }\n");
+        let explained = Plan::from_toml(&text).unwrap().explain();
+        let expected =
+            "  where it is created: 5 read and 10 write units a second, and each index\n  where it is created: tagged team = \"docs\"\n";
+        assert!(explained.contains(expected), "{explained}");
     }
 }

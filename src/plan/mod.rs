@@ -66,6 +66,12 @@ impl Plan {
         &self.examples
     }
 
+    /// All that decides what becomes of an item, as a text for comparing; comments, layout and examples of the file are not in it.
+    pub(crate) fn identity(&self) -> String {
+        let Self { sources, targets, entities, unclassified, examples: _, drop_replication } = self;
+        format!("{:?}", (sources, targets, entities, unclassified, drop_replication))
+    }
+
     /// Whether `aws:rep:*` attributes of old global tables are dropped.
     #[must_use]
     pub fn drops_replication_attributes(&self) -> bool {

@@ -23,6 +23,9 @@ const SPLIT_INTO: usize = 16;
 /// More colliding items than this end the run: a template lacks a part, and rejecting them one by one helps nobody.
 const MOST_COLLISIONS: usize = 4_000_000;
 
+/// The bytes of a colliding item in [`Collisions::to_bytes`].
+const RECORD: usize = 28;
+
 /// An item whose key another item has too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collision {
@@ -57,6 +60,35 @@ impl Collisions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_origin.is_empty()
+    }
+
+    /// All of it as bytes, 28 for each item: file, line, the other's file and line, table; all numbers little-endian.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut known: Vec<_> = self.by_origin.iter().collect();
+        known.sort_unstable();
+        let mut bytes = Vec::with_capacity(known.len() * RECORD);
+        for (origin, (other, table)) in known {
+            for Origin { file, line } in [origin, other] {
+                bytes.extend_from_slice(&file.0.to_le_bytes());
+                bytes.extend_from_slice(&line.to_le_bytes());
+            }
+            bytes.extend_from_slice(&table.0.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) wrote; `None` for other bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (records, rest) = bytes.as_chunks::<RECORD>();
+        let known = records.iter().map(|record| {
+            let words: [u32; RECORD / 4] = std::array::from_fn(|at| u32::from_le_bytes(std::array::from_fn(|byte| record[at * 4 + byte])));
+            let [file, low, high, other, other_low, other_high, table] = words;
+            let origin = |file, low, high| Origin { file: FileId(file), line: u64::from(high) << 32 | u64::from(low) };
+            (origin(file, low, high), (origin(other, other_low, other_high), TableId(table)))
+        });
+        rest.is_empty().then(|| Self { by_origin: known.collect() })
     }
 }
 
@@ -206,7 +238,7 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
 }
 
 /// Where a key goes; each depth looks at the hash anew, so that a split spreads what shared a partition before.
-fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
+pub(super) fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
     let mut hasher: FxHasher = FxBuildHasher.build_hasher();
     hasher.write_u32(depth);
     hasher.write_u32(table.0);

@@ -86,7 +86,7 @@ struct Requests {
 impl Encoder for Requests {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
         let name = |table| self.folders.service_name(table);
-        let tables = put_requests::encode(outgoing, self.folders.targets(), name, self.limit)?;
+        let tables = put_requests::encode(outgoing, self.folders.targets(), name, self.limit, |_| None)?;
         let tables = tables.into_iter().map(|TablePuts { table, puts, refused, .. }| TablePayload { table, puts, refused }).collect();
         Ok(crate::sink::Payload::Batch(Payload { tables }))
     }
@@ -192,7 +192,7 @@ impl Files {
 mod tests {
     use super::*;
     use crate::model::{
-        Arena, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
+        Arena, Creation, Dataset, DatasetId, EntityId, FileId, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
     };
 
     fn sink(dir: &std::path::Path, kind: KeyType) -> BatchFiles {
@@ -202,6 +202,7 @@ mod tests {
             key: KeySchema { partition: partition.clone(), sort: None },
             indexes: Vec::new(),
             type_attribute: None,
+            creation: Creation::default(),
         };
         let targets = Targets {
             tables: vec![table("docs"), table("comments")],

@@ -101,6 +101,11 @@ pub trait Sink: Send + Sync {
     /// What is in the way, and what to do.
     fn prepare(&self, begin: Begin) -> Result<Vec<String>>;
 
+    /// Where it writes, in words, for the first line of a run. Known once the target was looked at; `None` where its name says it all.
+    fn target(&self) -> Option<String> {
+        None
+    }
+
     /// Whether it takes items that go to no table.
     fn takes_unplaced(&self) -> bool {
         false
@@ -129,8 +134,11 @@ pub trait Sink: Send + Sync {
     /// When an output cannot be created.
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>>;
 
+    /// Asks the writers to end soon, since the run stops: one that waits for its target fails in place of waiting on.
+    fn stop(&self) {}
+
     /// Publishes what all units wrote: checks that the files are there as reported and gives them their names.
-    /// Without this call nothing is visible under a final name.
+    /// Without this call nothing is visible under a final name. A publication that was cut short is finished by the same call.
     ///
     /// # Errors
     /// When a file is missing or cannot be renamed.

@@ -22,6 +22,12 @@ pub(super) const BYTES: usize = (16 << 20) - (64 << 10);
 /// What ends the list of puts of the only table of a request.
 pub(super) const TAIL: &[u8] = b"]}";
 
+/// What stands before the item of a put.
+const PUT: &[u8] = b"{\"PutRequest\":{\"Item\":";
+
+/// What stands behind it.
+const END: &[u8] = b"}}";
+
 /// `{"TABLE":[`, which starts the list of puts.
 pub(super) fn head(service_name: &str) -> Vec<u8> {
     let mut head = b"{".to_vec();
@@ -73,6 +79,13 @@ impl Puts {
         &self.json[self.each[at].json.clone()]
     }
 
+    /// The item alone.
+    #[cfg(feature = "dynamodb")]
+    pub(super) fn item(&self, at: usize) -> &[u8] {
+        let put = self.json(at);
+        &put[PUT.len()..put.len() - END.len()]
+    }
+
     /// The item's key in a form that is equal exactly where the service sees equal keys.
     pub(super) fn key(&self, at: usize) -> &[u8] {
         &self.keys[self.each[at].key.clone()]
@@ -86,19 +99,20 @@ pub(super) struct TablePuts<'r, 'a> {
     pub(super) puts: Puts,
     /// The row of each put.
     pub(super) rows: Vec<&'r Row<'a>>,
-    /// The rows that no request can hold.
+    /// The rows that no request can hold, and those that were not to be put.
     pub(super) refused: Vec<LateReject>,
     /// The bytes of a request around its puts.
     around: usize,
 }
 
 /// Encodes the rows that go to tables: the tables in the order of their first row, the rows of each in order. `name` gives a table's
-/// name in the service; no request may have more than `limit` bytes.
+/// name in the service; no request may have more than `limit` bytes. `refuse` says why a row cannot be put, if it cannot.
 pub(super) fn encode<'r, 'a>(
     outgoing: &'r [Outgoing<'a>],
     targets: &Targets,
     name: impl Fn(TableId) -> &'r str,
     limit: usize,
+    refuse: impl Fn(&Row<'_>) -> Option<Reason>,
 ) -> Result<Vec<TablePuts<'r, 'a>>> {
     let mut tables: Vec<TablePuts<'r, 'a>> = Vec::new();
     for group in outgoing {
@@ -111,10 +125,14 @@ pub(super) fn encode<'r, 'a>(
         let TablePuts { puts, rows, refused, around, .. } = &mut tables[at];
         let schema = &targets.table(table).key;
         for row in &group.rows {
+            if let Some(reason) = refuse(row) {
+                refused.push(late(group, row, reason));
+                continue;
+            }
             let (json, key) = (puts.json.len(), puts.keys.len());
-            puts.json.extend_from_slice(b"{\"PutRequest\":{\"Item\":");
+            puts.json.extend_from_slice(PUT);
             ddb_json::write_item(&row.item, &mut puts.json);
-            puts.json.extend_from_slice(b"}}");
+            puts.json.extend_from_slice(END);
             let size = *around + puts.json.len() - json;
             if size > limit {
                 puts.json.truncate(json);
@@ -145,11 +163,10 @@ pub(super) fn encode<'r, 'a>(
 /// An item of 400 KB may be of any size as JSON: a number of 126 digits is stored in 2 bytes where all but one are zeros.
 fn too_large(group: &Outgoing<'_>, row: &Row<'_>, size: usize, limit: usize) -> LateReject {
     let message = format!("a request with this item alone has {size} bytes as JSON, limit {limit}; make the item smaller");
-    LateReject {
-        origin: row.origin,
-        entity: group.entity,
-        dataset: group.dataset,
-        reason: Reason::new(Stage::Write, "request-size", message),
-        source: codec::json_line(row.source),
-    }
+    late(group, row, Reason::new(Stage::Write, "request-size", message))
+}
+
+fn late(group: &Outgoing<'_>, row: &Row<'_>, reason: Reason) -> LateReject {
+    let source = codec::json_line(row.source);
+    LateReject { origin: row.origin, entity: group.entity, dataset: group.dataset, reason, source }
 }

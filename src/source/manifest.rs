@@ -236,13 +236,43 @@ impl View {
 /// Kind `Input`: no export there, an unfinished or several ones, an export of a kind that is not known, a checksum or a count
 /// that disagrees, data files that are missing.
 pub fn open(location: &Location, options: &Options) -> Result<Export> {
+    let mut notes = Vec::new();
+    let Some(folder) = folder(location, options, &mut notes)? else { return bare_files(std::slice::from_ref(location)) };
+    let mut export = read::summary(&folder, options.verify)?;
+    export.notes.splice(0..0, notes);
+    Ok(export)
+}
+
+/// What the summary of an export says, without a look at its list and its data files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The export's folder.
+    pub folder: Location,
+    /// What the summary says.
+    pub summary: Summary,
+    /// Whether there is a checksum beside the summary.
+    pub checked: bool,
+}
+
+/// Finds an export as [`open`] does and reads its summary; `None` where a data file is named.
+///
+/// # Errors
+/// As [`open`], as far as it looks.
+pub fn head(location: &Location, options: &Options) -> Result<Option<Head>> {
+    let Some(folder) = folder(location, options, &mut Vec::new())? else { return Ok(None) };
+    let (summary, checked) = read::head(&folder, options.verify)?;
+    Ok(Some(Head { folder, summary, checked }))
+}
+
+/// The folder of the export that is meant by `location`; `None` where that is a data file.
+fn folder(location: &Location, options: &Options, notes: &mut Vec<String>) -> Result<Option<Location>> {
     // The summary is asked for by its name first: who may read an export may not be allowed to list what lies around it.
-    let folder = match location.name() {
+    let is_folder = match location.name() {
         Some(SUMMARY | LIST) => false,
         _ => match location.join(SUMMARY).is_file() {
             Ok(true) => {
                 find::check_choice(location, options)?;
-                return read::summary(location, options.verify);
+                return Ok(Some(location.clone()));
             }
             Ok(false) => location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder,
             // Without that permission S3 denies what does not exist; but a data file may be there.
@@ -252,12 +282,8 @@ pub fn open(location: &Location, options: &Options) -> Result<Export> {
             },
         },
     };
-    if folder {
-        let mut notes = Vec::new();
-        let folder = find::export(location, options, &mut notes)?;
-        let mut export = read::summary(&folder, options.verify)?;
-        export.notes.splice(0..0, notes);
-        return Ok(export);
+    if is_folder {
+        return find::export(location, options, notes).map(Some);
     }
     if let Some(choice) = &options.choice {
         return Err(Error::new(Kind::Usage, "an export is chosen, but a file is named")
@@ -265,11 +291,11 @@ pub fn open(location: &Location, options: &Options) -> Result<Export> {
             .with("hint", "name the folder that holds the exports, or leave the choice out"));
     }
     match location.name() {
-        Some(SUMMARY) => read::summary(&location.parent(), options.verify),
+        Some(SUMMARY) => Ok(Some(location.parent())),
         Some(LIST) => Err(Error::new(Kind::Input, "this is the list of an export's data files, expected the export")
             .with("file", location)
             .with("hint", format_args!("name {} or its folder", location.parent().join(SUMMARY)))),
-        _ => bare_files(std::slice::from_ref(location)),
+        _ => Ok(None),
     }
 }
 

@@ -8,7 +8,7 @@ pub mod manifest;
 mod sniff;
 
 /// Whole lines of one data file, the unit of parallel work and of order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Chunk {
     /// The file and the number of the first line. Where lines were made of the elements of JSON documents, elements are counted.
     pub first: crate::model::Origin,

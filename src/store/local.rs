@@ -27,6 +27,10 @@ impl LocalStaging {
     /// Kind `Usage` when the folder holds published files and `overwrite` is false, or when it holds anything that
     /// dynamorph did not write; the first such path is named. Kind `Output` when the folder cannot be made, read or written.
     pub fn prepare(final_dir: &Path, overwrite: bool, begin: Begin) -> Result<Self> {
+        if begin == Begin::GoOn {
+            // The run that was stopped has looked; what it published since is its own.
+            return Self::open(final_dir);
+        }
         match fs::metadata(final_dir) {
             Ok(found) if !found.is_dir() => {
                 return Err(Error::new(Kind::Usage, "the output path is a file, expected a folder").with("path", final_dir.display()));
@@ -38,7 +42,7 @@ impl LocalStaging {
         let published = read_list(final_dir)?.unwrap_or_default();
         published.check_not_replacing(&final_dir.display(), overwrite)?;
         temporary_for(&final_dir.join(PUBLISHED)).map_or(Ok(false), |left| remove_if_there(&left))?;
-        if published.state == State::Complete && begin == Begin::Anew {
+        if published.state == State::Complete {
             // After a publication that was cut short it may hold the only copy of a file that was about to be moved.
             remove_tree(&final_dir.join(UNFINISHED))?;
         }
@@ -124,19 +128,28 @@ impl LocalStaging {
     /// dynamorph did not write; nothing was moved then. Also when a file cannot be moved.
     pub fn publish(self, files: &[(PathBuf, u64)]) -> Result<()> {
         let names = named(files)?;
-        names.iter().try_for_each(|(name, bytes)| self.check_staged(name, *bytes))?;
         let earlier = read_list(&self.final_dir)?;
-        for name in names.keys() {
+        let listed = |name: &String| earlier.as_ref().is_some_and(|list| list.files.contains(name));
+        let mut staged = Vec::with_capacity(names.len());
+        for (name, bytes) in &names {
+            // A publication that was cut short has moved some already.
             let path = self.final_dir.join(name);
-            let ours = earlier.as_ref().is_some_and(|list| list.files.contains(name));
-            if !ours && path.symlink_metadata().is_ok() {
+            let moved = || listed(name) && fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() == *bytes);
+            if self.folder.join(name).exists() || !moved() {
+                self.check_staged(name, *bytes)?;
+                staged.push(name);
+            }
+        }
+        for name in &staged {
+            let path = self.final_dir.join(name);
+            if !listed(name) && path.symlink_metadata().is_ok() {
                 return Err(in_the_way(&path.display()));
             }
         }
         write_list(Published::under_way(earlier.as_ref(), &names), &self.final_dir)?;
 
         let mut folders = BTreeSet::from([self.final_dir.clone()]);
-        for name in names.keys() {
+        for name in staged {
             let path = self.final_dir.join(name);
             let mut moved = || {
                 // Thousands of files may lie in one folder; it is made once.
@@ -589,5 +602,42 @@ mod tests {
         write_atomically(&path, b"second").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
         assert_eq!(files_in(temp.path()), ["new/report.json"]);
+    }
+
+    #[test]
+    fn a_publication_that_was_cut_short_anywhere_is_finished_by_the_same_call() {
+        let names = ["a/1", "a/2", "b"].map(PathBuf::from);
+        let files: Vec<_> = names.iter().map(|name| (name.clone(), 3)).collect();
+        let earlier = || {
+            let temp = tempfile::tempdir().unwrap();
+            // An earlier run, whose file of the same name has another size.
+            let staging = LocalStaging::prepare(temp.path(), false, Begin::Anew).unwrap();
+            staging.put_whole(Path::new("b"), b"older").unwrap();
+            staging.publish(&[(PathBuf::from("b"), 5)]).unwrap();
+            let staging = LocalStaging::prepare(temp.path(), true, Begin::Anew).unwrap();
+            for name in &names {
+                staging.put_whole(name, b"new").unwrap();
+            }
+            temp
+        };
+        for moved in 0..=names.len() {
+            let temp = earlier();
+            let list = read_list(temp.path()).unwrap();
+            write_list(Published::under_way(list.as_ref(), &named(&files).unwrap()), temp.path()).unwrap();
+            for name in &names[..moved] {
+                fs::create_dir_all(parent_of(&temp.path().join(name))).unwrap();
+                fs::rename(temp.path().join(UNFINISHED).join(name), temp.path().join(name)).unwrap();
+            }
+            for _ in 0..2 {
+                LocalStaging::prepare(temp.path(), true, Begin::GoOn).unwrap().publish(&files).unwrap();
+                assert!(names.iter().all(|name| fs::read(temp.path().join(name)).unwrap() == b"new"));
+                assert!(!temp.path().join(UNFINISHED).exists());
+            }
+        }
+        // What is missing and was never moved stays missing.
+        let temp = earlier();
+        fs::remove_file(temp.path().join(UNFINISHED).join("b")).unwrap();
+        let error = LocalStaging::open(temp.path()).unwrap().publish(&files).unwrap_err();
+        assert!(error.message().contains("missing"), "{error}");
     }
 }

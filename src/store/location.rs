@@ -230,6 +230,54 @@ impl Location {
         }
     }
 
+    /// The files in a folder and in those below it, by their names below the folder with `/` between them, in order; none where there
+    /// is no such folder. Memory grows with the listing.
+    ///
+    /// # Errors
+    /// Kind `Input`, with the place, when it cannot be listed.
+    pub fn files_below(&self) -> Result<Vec<(String, Facts)>> {
+        let mut files = Vec::new();
+        match self {
+            Location::Local(path) => {
+                let mut folders = vec![(path.clone(), String::new())];
+                while let Some((folder, prefix)) = folders.pop() {
+                    let failed = |cause| io_error(Kind::Input, "cannot look into the folder", &folder, cause);
+                    let entries = match fs::read_dir(&folder) {
+                        Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+                        entries => entries.map_err(failed)?,
+                    };
+                    for entry in entries {
+                        let entry = entry.map_err(failed)?;
+                        let found = fs::metadata(entry.path()).map_err(failed)?;
+                        let name = entry.file_name();
+                        let Some(name) = name.to_str() else {
+                            return Err(Error::new(Kind::Input, "a file's name is no text").with("path", entry.path().display()));
+                        };
+                        let name = format!("{prefix}{name}");
+                        if found.is_dir() {
+                            folders.push((entry.path(), format!("{name}/")));
+                        } else {
+                            files.push((name, facts(&found)));
+                        }
+                    }
+                }
+            }
+            #[cfg(feature = "s3")]
+            Location::S3(place) => {
+                let prefix = place.prefix();
+                for object in place.bucket.list(&prefix, None)?.objects {
+                    let name = object.key.strip_prefix(&prefix).unwrap_or(&object.key);
+                    // Some consoles make an empty object for a folder.
+                    if !name.is_empty() && !name.ends_with('/') {
+                        files.push((name.to_owned(), object.facts.into()));
+                    }
+                }
+            }
+        }
+        files.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(files)
+    }
+
     /// Reads a small file whole; `None` where there is none.
     ///
     /// # Errors

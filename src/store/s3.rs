@@ -95,10 +95,14 @@ pub struct S3Staging {
 impl S3Staging {
     /// Makes the final folder ready; see [`OutputFolder::prepare`](crate::store::OutputFolder::prepare).
     pub(super) fn prepare(folder: &S3Folder, overwrite: bool, begin: Begin) -> Result<Self> {
+        if begin == Begin::GoOn {
+            // The run that was stopped has looked; what it published since is its own.
+            return Ok(Self::open(folder));
+        }
         let published = folder.list()?.unwrap_or_default();
         published.check_not_replacing(folder, overwrite)?;
         published.check_present(&folder.present()?, folder, overwrite)?;
-        if published.state == State::Complete && begin == Begin::Anew {
+        if published.state == State::Complete {
             // Nothing of anybody else is below the prefix, so these uploads are of a run that was killed.
             folder.clear()?;
         }
@@ -118,8 +122,8 @@ impl S3Staging {
     pub(super) fn publish(self, files: &[(PathBuf, u64)]) -> Result<()> {
         let folder = &self.folder;
         let names = named(files)?;
-        let receipts = self.receipts(&names)?;
         let earlier = folder.list()?;
+        let receipts = self.receipts(&names, earlier.as_ref())?;
         let is_ours = |name: &String| earlier.as_ref().is_some_and(|list| list.files.contains(name));
         if let Some(foreign) = folder.present()?.iter().find(|name| names.contains_key(*name) && !is_ours(name)) {
             return Err(in_the_way(&folder.place(foreign)));
@@ -132,24 +136,43 @@ impl S3Staging {
         folder.clear()
     }
 
-    /// The receipts of the staged files, each of the size that its writer reported.
-    fn receipts(&self, names: &BTreeMap<String, u64>) -> Result<Vec<Receipt>> {
+    /// The receipts of the staged files, each of the size that its writer reported. A publication that was cut short has none for what it
+    /// had published, and completed all of it before.
+    fn receipts(&self, names: &BTreeMap<String, u64>, earlier: Option<&Published>) -> Result<Vec<Receipt>> {
         let keys: Vec<_> = names.keys().map(|name| self.folder.receipt_key(name)).collect();
         let found = self.folder.bucket.get_all(&keys)?;
-        let receipt = |((name, bytes), receipt): ((&String, &u64), Option<Vec<u8>>)| {
-            let place = self.folder.place(name);
-            let missing = || Error::new(Kind::Output, "an output file that was written is missing").with("file", &place);
-            let receipt: Receipt = serde_json::from_slice(&receipt.ok_or_else(missing)?)
-                .map_err(|cause| missing().with("found", "a receipt that cannot be read").caused_by(cause))?;
+        let missing =
+            |name: &str| Error::new(Kind::Output, "an output file that was written is missing").with("file", self.folder.place(name));
+        let mut receipts = Vec::with_capacity(names.len());
+        let mut published = Vec::new();
+        for ((name, bytes), receipt) in names.iter().zip(found) {
+            let Some(receipt) = receipt else {
+                published.push((name, *bytes));
+                continue;
+            };
+            let receipt: Receipt = serde_json::from_slice(&receipt)
+                .map_err(|cause| missing(name).with("found", "a receipt that cannot be read").caused_by(cause))?;
             if receipt.key != self.folder.key(name) {
-                return Err(missing().with("found", format_args!("a receipt of {}", receipt.key)));
+                return Err(missing(name).with("found", format_args!("a receipt of {}", receipt.key)));
             }
             if receipt.bytes != *bytes {
-                return Err(wrong_size(&place, *bytes, receipt.bytes));
+                return Err(wrong_size(&self.folder.place(name), *bytes, receipt.bytes));
             }
-            Ok(receipt)
-        };
-        names.iter().zip(found).map(receipt).collect()
+            receipts.push(receipt);
+        }
+        let is_ours = |name: &String| earlier.is_some_and(|list| list.state == State::Complete && list.files.contains(name));
+        if let Some((name, _)) = published.iter().find(|(name, _)| !is_ours(name)) {
+            return Err(missing(name));
+        }
+        let keys: Vec<_> = published.iter().map(|(name, _)| self.folder.key(name)).collect();
+        for ((name, bytes), facts) in published.iter().zip(self.folder.bucket.heads(&keys)?) {
+            match facts {
+                Some(facts) if facts.bytes == *bytes => {}
+                Some(facts) => return Err(wrong_size(&self.folder.place(name), *bytes, facts.bytes)),
+                None => return Err(missing(name)),
+            }
+        }
+        Ok(receipts)
     }
 }
 

@@ -2,15 +2,17 @@
 //! there, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dynamorph::aws::{Aws, Options, StaticCredentials};
+use dynamorph::aws::{self, StaticCredentials};
 use dynamorph::error::{Error, Kind, Stage};
 use dynamorph::model::{
-    Arena, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets, Value,
+    Arena, Creation, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, TableId, Targets,
+    Value,
 };
-use dynamorph::sink::batch_write::{DynamoDbSink, Limits};
+use dynamorph::sink::batch_write::{Condition, DynamoDbSink, Limits, Options};
 use dynamorph::sink::{LateReject, Outgoing, Sink, Written};
 use dynamorph::store::Begin;
 
@@ -23,7 +25,13 @@ fn key(partition: &str, sort: Option<(&str, KeyType)>) -> KeySchema {
 }
 
 fn table(name: &str) -> Table {
-    Table { name: name.to_owned(), key: key("PK", Some(("SK", KeyType::N))), indexes: Vec::new(), type_attribute: None }
+    Table {
+        name: name.to_owned(),
+        key: key("PK", Some(("SK", KeyType::N))),
+        indexes: Vec::new(),
+        type_attribute: None,
+        creation: Creation::default(),
+    }
 }
 
 const DOCS_KEY: &[(&str, &str)] = &[("PK", "S"), ("SK", "N")];
@@ -34,25 +42,29 @@ fn server() -> Server {
     server
 }
 
-fn aws(url: &str) -> Arc<Aws> {
-    aws_within(url, Duration::from_secs(20))
+fn at(url: &str) -> Options {
+    within(url, Duration::from_secs(20))
 }
 
 /// An attempt ends after `attempt_timeout`.
-fn aws_within(url: &str, attempt_timeout: Duration) -> Arc<Aws> {
+fn within(url: &str, attempt_timeout: Duration) -> Options {
     let credentials = StaticCredentials { access_key_id: "test".to_owned(), secret_access_key: "test".to_owned() };
-    let options = Options {
+    let aws = aws::Options {
         region: Some("us-east-1".to_owned()),
         endpoint_url: Some(url.to_owned()),
         credentials: Some(credentials),
         attempt_timeout,
-        ..Options::default()
+        ..aws::Options::default()
     };
-    Aws::connect(&options).unwrap()
+    Options { aws, ..Options::default() }
 }
 
 fn sink(url: &str, tables: Vec<Table>) -> DynamoDbSink {
-    DynamoDbSink::new(aws(url), Arc::new(Targets { tables, datasets: Vec::new() }), &BTreeMap::new())
+    sink_of(at(url), tables)
+}
+
+fn sink_of(options: Options, tables: Vec<Table>) -> DynamoDbSink {
+    DynamoDbSink::new(options, Arc::new(Targets { tables, datasets: Vec::new() }), &BTreeMap::new()).unwrap()
 }
 
 /// An item of one dataset: a key and some text.
@@ -185,8 +197,7 @@ fn all_items_arrive_when_answers_come_too_late() {
     let server = server();
     let proxy = Proxy::start(server.address(), |call| if call % 5 == 0 { Fault::Slow(Duration::from_secs(4)) } else { Fault::None });
     let docs = docs(500);
-    let targets = Targets { tables: vec![table("docs")], datasets: Vec::new() };
-    let sink = DynamoDbSink::new(aws_within(&proxy.url(), Duration::from_secs(2)), Arc::new(targets), &BTreeMap::new());
+    let sink = sink_of(within(&proxy.url(), Duration::from_secs(2)), vec![table("docs")]);
     let (written, late) = write(&sink, &docs, 70).unwrap();
     assert_eq!(held(&server), expected(&docs));
     assert_eq!((written.items, late), (BTreeMap::from([(2, 500)]), Vec::new()));
@@ -197,8 +208,7 @@ fn a_large_request_that_takes_too_long_is_sent_in_halves() {
     let server = server();
     let proxy = Proxy::start(server.address(), |call| if call == 0 { Fault::Slow(Duration::from_secs(9)) } else { Fault::None });
     let docs: Vec<Doc> = docs(25).into_iter().map(|doc| Doc { text: "\u{1}".repeat(10_000), ..doc }).collect();
-    let targets = Targets { tables: vec![table("docs")], datasets: Vec::new() };
-    let sink = DynamoDbSink::new(aws_within(&proxy.url(), Duration::from_secs(3)), Arc::new(targets), &BTreeMap::new());
+    let sink = sink_of(within(&proxy.url(), Duration::from_secs(3)), vec![table("docs")]);
     let (written, late) = write(&sink, &docs, 25).unwrap();
     assert_eq!((written.items, late), (BTreeMap::from([(2, 25)]), Vec::new()));
     let mut puts: Vec<usize> = proxy.calls().iter().map(|call| call.puts).collect();
@@ -335,7 +345,7 @@ fn several_tables_are_written_side_by_side_under_their_names_in_the_service() {
     server.create_table("prod-notes", DOCS_KEY, &[]);
     let targets = Targets { tables: vec![table("docs"), table("notes")], datasets: Vec::new() };
     let names = BTreeMap::from([("notes".to_owned(), "prod-notes".to_owned())]);
-    let sink = DynamoDbSink::new(aws(&server.url()), Arc::new(targets), &names);
+    let sink = DynamoDbSink::new(at(&server.url()), Arc::new(targets), &names).unwrap();
     sink.prepare(Begin::Anew).unwrap();
     let (docs, notes) = (docs(60), docs(33));
     let arena = Arena::new();
@@ -356,6 +366,218 @@ fn several_tables_are_written_side_by_side_under_their_names_in_the_service() {
     let written = writer.finish(&mut late).unwrap();
     assert_eq!(written.items, BTreeMap::from([(0, 60), (1, 33)]));
     assert_eq!((server.items("docs").len(), server.items("prod-notes").len()), (60, 33));
+}
+
+/// A sink that writes under a condition.
+fn under(condition: Condition, url: &str) -> DynamoDbSink {
+    sink_of(Options { condition, ..at(url) }, vec![table("docs")])
+}
+
+/// Puts these attributes beside the key under a condition, each a line; gives the counts and the refused.
+fn put_texts(sink: &DynamoDbSink, texts: &[(&str, &[(&str, Value<'_>)])]) -> (Written, Vec<LateReject>) {
+    let arena = Arena::new();
+    let rows = (1..).zip(texts).map(|(line, (sort, attributes))| {
+        let mut item = Item::new_in(&arena);
+        item.push("PK", Value::S("WS#a"));
+        item.push("SK", Value::N(sort));
+        attributes.iter().for_each(|(name, value)| item.push(name, *value));
+        row(line, item)
+    });
+    let outgoing = Outgoing { entity: EntityId(1), dataset: DatasetId(2), table: Some(TableId(0)), rows: rows.collect() };
+    let mut late = Vec::new();
+    let mut writer = sink.writer(1).unwrap();
+    writer.write(sink.encoder().encode(&[outgoing]).unwrap(), &mut late).unwrap();
+    (writer.finish(&mut late).unwrap(), late)
+}
+
+/// The text of each item by its sort key.
+fn texts(server: &Server) -> BTreeMap<String, String> {
+    held(server).into_iter().map(|(_, sort, text)| (sort, text)).collect()
+}
+
+fn by_sort(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
+    texts.iter().map(|(sort, text)| ((*sort).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn an_item_whose_key_is_taken_is_kept_out_and_one_that_is_there_already_counts_as_written() {
+    let server = server();
+    let first = sink(&server.url(), vec![table("docs")]);
+    put_texts(&first, &[("1", &[("text", Value::S("old"))]), ("2", &[("text", Value::S("same")), ("n", Value::N("1.0"))])]);
+    let absent = under(Condition::IfAbsent, &server.url());
+    let ours: [(&str, &[(&str, Value<'_>)]); 3] = [
+        ("1", &[("text", Value::S("new"))]),
+        ("2", &[("n", Value::N("1")), ("text", Value::S("same"))]),
+        ("3", &[("text", Value::S("new"))]),
+    ];
+    let (written, late) = put_texts(&absent, &ours);
+    assert_eq!((written.items, written.kept, late), (BTreeMap::from([(2, 2)]), BTreeMap::from([(2, 1)]), Vec::new()));
+    assert_eq!(texts(&server), by_sort(&[("1", "old"), ("2", "same"), ("3", "new")]));
+    // The same once more counts the same.
+    let (written, _) = put_texts(&absent, &ours);
+    assert_eq!((written.items, written.kept), (BTreeMap::from([(2, 2)]), BTreeMap::from([(2, 1)])));
+}
+
+#[test]
+fn only_an_older_item_is_replaced_by_a_newer_one() {
+    let server = server();
+    let text = |text| ("text", Value::S(text));
+    let first = sink(&server.url(), vec![table("docs")]);
+    put_texts(
+        &first,
+        &[
+            ("1", &[text("older"), ("v", Value::N("9"))]),
+            ("2", &[text("newer"), ("v", Value::N("11"))]),
+            ("3", &[text("as old"), ("v", Value::N("1E1"))]),
+            ("4", &[text("without")]),
+            ("5", &[text("of another type"), ("v", Value::S("0"))]),
+        ],
+    );
+    let ours = [text("ours"), ("v", Value::N("10"))];
+    let unfit = [text("ours"), ("v", Value::Bool(true))];
+    let lines: [(&str, &[(&str, Value<'_>)]); 8] =
+        [("1", &ours), ("2", &ours), ("3", &ours), ("4", &ours), ("5", &ours), ("6", &ours), ("7", &ours[..1]), ("8", &unfit)];
+    let (written, late) = put_texts(&under(Condition::IfNewer("v".to_owned()), &server.url()), &lines);
+    assert_eq!(
+        texts(&server),
+        by_sort(&[("1", "ours"), ("2", "newer"), ("3", "as old"), ("4", "ours"), ("5", "of another type"), ("6", "ours")])
+    );
+    assert_eq!((written.items, written.kept, written.refused), counts(3, 3, 2));
+    let lines: Vec<_> = late.iter().map(|late| (late.origin.line, late.reason.rule)).collect();
+    assert_eq!(lines, [(7, "if-newer"), (8, "if-newer")]);
+}
+
+/// Items, kept and refused of the one dataset.
+fn counts(items: u64, kept: u64, refused: u64) -> (BTreeMap<u32, u64>, BTreeMap<u32, u64>, BTreeMap<u32, u64>) {
+    let of = |count| BTreeMap::from([(2, count)]);
+    (of(items), of(kept), of(refused))
+}
+
+#[test]
+fn conditional_puts_arrive_once_and_are_counted_right_whatever_fails() {
+    let server = server();
+    let docs = docs(200);
+    let (theirs, ours) = docs.split_at(50);
+    let others: Vec<Doc> = theirs.iter().map(|doc| Doc { text: "theirs".to_owned(), ..doc.clone() }).collect();
+    write(&sink(&server.url(), vec![table("docs")]), &others, 50).unwrap();
+    for condition in [Condition::IfAbsent, Condition::IfNewer("text".to_owned())] {
+        let proxy = Proxy::start(server.address(), |call| match call % 20 {
+            0 => Fault::CodeAfter(500, "InternalServerError"),
+            1 => Fault::ResetAfter,
+            2 => Fault::Code(400, "ThrottlingException"),
+            3 => Fault::ResetBefore,
+            4 => Fault::Truncate(9),
+            5 => Fault::Blank("{}"),
+            _ => Fault::None,
+        });
+        // `text` of theirs is greater than that of ours.
+        let (written, late) = write(&under(condition, &proxy.url()), &docs, 70).unwrap();
+        assert_eq!((written.items, written.kept, late), (BTreeMap::from([(2, 150)]), BTreeMap::from([(2, 50)]), Vec::new()));
+        let mut all = expected(&others);
+        all.extend(expected(ours));
+        assert_eq!(held(&server), all);
+    }
+}
+
+#[test]
+fn a_time_of_nothing_but_throttling_is_waited_out() {
+    let proxy = survives(500, |call| if call < 60 { Fault::Code(400, "ThrottlingException") } else { Fault::None });
+    assert!(proxy.calls().len() >= 60 + 20);
+}
+
+#[test]
+fn all_items_arrive_once_when_the_service_fails_after_it_has_written() {
+    survives(70, |call| match call % 6 {
+        0 => Fault::CodeAfter(500, "InternalServerError"),
+        3 => Fault::CodeAfter(503, "ServiceUnavailable"),
+        _ => Fault::None,
+    });
+}
+
+#[test]
+fn a_request_has_puts_of_as_many_partition_keys_as_there_are() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |_| Fault::None);
+    // As an export has them: the items of a partition key follow each other.
+    let docs: Vec<Doc> =
+        (0..1000).map(|at| Doc { partition: format!("WS#{}", at / 25), sort: at.to_string(), text: "x".to_owned() }).collect();
+    write(&sink(&proxy.url(), vec![table("docs")]), &docs, 1000).unwrap();
+    assert_eq!(held(&server), expected(&docs));
+    assert_eq!(proxy.calls().iter().map(|call| (call.puts, call.partitions)).collect::<Vec<_>>(), [(25, 25); 40]);
+}
+
+/// A sink with a limited rate.
+fn limited(most: u32, url: &str) -> DynamoDbSink {
+    sink_of(Options { max_write_units: NonZeroU32::new(most), ..at(url) }, vec![table("docs")])
+}
+
+#[test]
+fn a_limited_rate_is_never_exceeded_and_holds_for_all_units_of_work_together() {
+    let server = server();
+    let sink = limited(400, &server.url());
+    let docs = docs(300);
+    let start = Instant::now();
+    let (first, second) = docs.split_at(150);
+    let traffic = [first, second].map(|docs| write(&sink, docs, 70).unwrap().0.traffic.unwrap());
+    // The bucket is empty at first, and an item costs a unit.
+    assert!(start.elapsed() >= Duration::from_millis(745), "{:?}", start.elapsed());
+    assert!(traffic.iter().all(|traffic| (traffic.write_units - 150.0).abs() < 1e-9), "{traffic:?}");
+    assert_eq!(held(&server), expected(&docs));
+}
+
+#[test]
+fn all_items_arrive_at_a_limited_rate_whatever_fails() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call % 5 {
+        0 => Fault::Partial(3),
+        1 => Fault::ResetAfter,
+        2 if call < 20 => Fault::Code(400, "ThrottlingException"),
+        _ => Fault::None,
+    });
+    // One partition key, which gets less than the rate.
+    let docs: Vec<Doc> = docs(400).into_iter().map(|doc| Doc { partition: "WS#0".to_owned(), ..doc }).collect();
+    let (written, late) = write(&limited(2000, &proxy.url()), &docs, 130).unwrap();
+    assert_eq!(held(&server), expected(&docs));
+    assert_eq!((written.items, late), (BTreeMap::from([(2, 400)]), Vec::new()));
+}
+
+#[test]
+fn an_error_for_good_stops_all_requests() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call {
+        5 => Fault::Code(400, "AccessDeniedException"),
+        _ => Fault::Slow(Duration::from_millis(20)),
+    });
+    let error = write(&sink(&proxy.url(), vec![table("docs")]), &docs(5000), 500).unwrap_err();
+    assert_eq!(error.kind(), Kind::Service);
+    let most = Limits::default().requests * 2;
+    assert!(proxy.calls().len() < 5 + most, "{} of 200 calls were made", proxy.calls().len());
+}
+
+#[test]
+fn a_conditional_put_that_the_service_does_not_allow_names_its_action() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |_| Fault::Code(400, "AccessDeniedException"));
+    let error = write(&under(Condition::IfAbsent, &proxy.url()), &docs(5), 5).unwrap_err();
+    assert!(error.to_string().contains("dynamodb:PutItem"), "{error}");
+}
+
+#[test]
+fn what_went_over_the_wire_is_counted() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call {
+        0 => Fault::Partial(7),
+        1 => Fault::Code(400, "ThrottlingException"),
+        2 => Fault::CodeAfter(500, "InternalServerError"),
+        _ => Fault::None,
+    });
+    let (written, _) = write(&sink(&proxy.url(), vec![table("docs")]), &docs(100), 100).unwrap();
+    let traffic = written.traffic.unwrap();
+    let calls = proxy.calls();
+    assert_eq!((traffic.requests, traffic.puts), (calls.len() as u64, calls.iter().map(|call| call.puts as u64).sum()));
+    assert_eq!((traffic.sent_again, traffic.throttled, traffic.failed), (7 + 25 + 25, 2, 1));
+    assert_eq!(traffic.puts, 100 + traffic.sent_again);
+    assert!(traffic.seconds > 0.0);
 }
 
 #[test]
@@ -440,10 +662,10 @@ fn a_service_that_is_gone_ends_the_run_when_patience_is_over() {
     let sink = sink(&url, vec![table("docs")]).with_limits(Limits { patience, ..Limits::default() });
     let start = Instant::now();
     let error = write(&sink, &docs(500), 70).unwrap_err();
-    assert_eq!(error.kind(), Kind::Service);
+    assert_eq!(error.kind(), Kind::Unavailable);
     assert!(error.to_string().contains("no usable answer"), "{error}");
     assert!(start.elapsed() >= patience);
-    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Service);
+    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Unavailable);
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn the_json_of_a_run_has_stable_fields_and_is_the_report() {
             "view"
         ]
     );
-    assert_eq!(names(&found["sinks"][0]), ["bytes", "files", "items", "refused", "sink"]);
+    assert_eq!(names(&found["sinks"][0]), ["bytes", "files", "items", "kept", "refused", "sink"]);
     assert_eq!(names(&found["rejects"]), ["by_rule", "count", "files"]);
     let entity = names(&found["entities"][0]).into_iter().collect::<BTreeSet<_>>();
     let documented = ["entity", "read", "written", "dropped", "rejected", "bytes", "fanned_out", "backfilled", "retyped"];
@@ -342,6 +342,9 @@ fn help_says_what_there_is() {
         ("help-check", &["check", "--help"]),
         ("help-run", &["run", "--help"]),
         ("help-inspect", &["inspect", "--help"]),
+        ("help-verify", &["verify", "--help"]),
+        ("help-iam-policy", &["iam-policy", "--help"]),
+        ("help-undo", &["undo", "--help"]),
     ] {
         // The width of the text would follow the terminal.
         let ran = Ran::of(command(args).env_remove("COLUMNS").output().expect("the program starts")).expect(0);

@@ -21,7 +21,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("sink", &["model", "error", "limits", "codec", "shape", "store", "aws"]),
     ("spec", &["model", "error", "document"]),
     ("plan", &["model", "error", "document", "limits", "codec", "expr", "ops", "spec"]),
-    ("proof", &["model", "error", "limits", "plan"]),
+    ("proof", &["model", "error", "limits", "codec", "plan"]),
     ("exec", &["model", "error", "limits", "codec", "shape", "expr", "source", "sink", "plan", "proof", "store", "aws"]),
 ];
 

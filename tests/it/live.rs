@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -29,13 +29,17 @@ fn run_from(export: &str, folder: &Folder, url: &str) -> Ran {
     let batch = folder.sink("batch", "batch");
     let mut command = command(&["run", PIPELINE, "--from", export, "--to", &batch, "--to", "dynamodb"]);
     command.args(["--endpoint-url", url, "--table", "docs=prod-docs", "--work", &work, "--quiet"]);
-    // Only what is said here: no credentials, region or profile of whoever runs the tests.
+    only_told(&mut command);
+    Ran::of(command.output().expect("the program starts"))
+}
+
+/// Leaves the program what is said here alone: no credentials, region or profile of whoever runs the tests.
+fn only_told(command: &mut Command) {
     for name in ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"] {
         command.env_remove(name);
     }
     command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
     command.envs([("AWS_EC2_METADATA_DISABLED", "true"), ("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")]);
-    Ran::of(command.output().expect("the program starts"))
 }
 
 fn report(folder: &Folder) -> Value {
@@ -136,11 +140,154 @@ fn published(folder: &Path) -> Vec<PathBuf> {
     files(folder).into_iter().map(|(path, _)| path).filter(|path| !unfinished(path)).collect()
 }
 
+/// Runs the split pipeline over the docs sample into live tables alone, with these arguments besides.
+fn run_live(pipeline: &str, folder: &Folder, url: &str, args: &[&str]) -> Ran {
+    let work = folder.join("work");
+    let mut command = command(&["run", pipeline, "--from", "sample_exports/docs", "--to", "dynamodb"]);
+    command.args(["--endpoint-url", url, "--table", "docs=prod-docs", "--work", &work, "--restart"]).args(args);
+    only_told(&mut command);
+    Ran::of(command.output().expect("the program starts"))
+}
+
+fn described(server: &Server, table: &str) -> Option<Value> {
+    let request = serde_json::from_value(json!({ "TableName": table })).expect("a request");
+    let described = serde_json::to_value(server.database.describe_table(request).ok()?).expect("it is JSON");
+    Some(described["Table"].clone())
+}
+
+#[test]
+fn missing_tables_are_created_as_the_pipeline_says_and_those_that_exist_are_left_alone() {
+    let server = Server::start();
+    server.create_table("comments", COMMENTS_KEY, &[("extra", &[("author", "S")])]);
+    let before = described(&server, "comments").expect("a table");
+    let folder = Folder::new();
+    let pipeline = folder.join("pipeline.toml");
+    let text = std::fs::read_to_string(PIPELINE).expect("the pipeline is there");
+    let created = "[table.docs]\nbilling = { read = 5, write = 7 }\ntags = { team = \"docs\" }\n";
+    std::fs::write(&pipeline, text.replace("[table.docs]\n", created)).expect("the pipeline can be written");
+    let ran = run_live(&pipeline, &folder, &server.url(), &["--create-tables"]).expect(0);
+    for part in [
+        "writing tables docs as prod-docs, comments in account 000000000000, http://127.0.0.1",
+        "warning: table prod-docs was created",
+        "table comments has indexes that the pipeline does not know (extra)",
+    ] {
+        assert!(ran.stderr.contains(part), "`{part}` is not in: {}", ran.stderr);
+    }
+    assert_eq!((server.items("prod-docs").len(), server.items("comments").len()), (35, 74));
+
+    let docs = described(&server, "prod-docs").expect("a table");
+    let key = |partition: &str, sort: &str| json!([{ "AttributeName": partition, "KeyType": "HASH" }, { "AttributeName": sort, "KeyType": "RANGE" }]);
+    assert_eq!(docs["KeySchema"], key("EntityRef", "Detail"));
+    assert_eq!(docs["ProvisionedThroughput"]["WriteCapacityUnits"], 7);
+    let index = &docs["GlobalSecondaryIndexes"][0];
+    assert_eq!([&index["IndexName"], &index["Projection"]["ProjectionType"]], ["recent", "ALL"]);
+    assert_eq!((&index["KeySchema"], &index["ProvisionedThroughput"]["ReadCapacityUnits"]), (&key("GSI1PK", "GSI1SK"), &json!(5)));
+    let tags = serde_json::from_value(json!({ "ResourceArn": docs["TableArn"] })).expect("a request");
+    let tags = serde_json::to_value(server.database.list_tags_of_resource(tags).expect("the tags")).expect("it is JSON");
+    assert_eq!(tags["Tags"], json!([{ "Key": "team", "Value": "docs" }]));
+    let after = described(&server, "comments").expect("a table");
+    assert_eq!([&after["TableId"], &after["KeySchema"]], [&before["TableId"], &before["KeySchema"]]);
+    assert_eq!(after["GlobalSecondaryIndexes"][0]["IndexName"], "extra");
+
+    // The same command again finds them.
+    let ran = run_live(&pipeline, &folder, &server.url(), &["--create-tables"]).expect(0);
+    assert!(!ran.stderr.contains("was created"), "{}", ran.stderr);
+    assert_eq!(described(&server, "prod-docs").expect("a table")["TableId"], docs["TableId"]);
+}
+
+#[test]
+fn no_table_is_created_where_another_is_not_as_the_pipeline_says() {
+    let server = Server::start();
+    server.create_table("comments", &[("DocRef", "S"), ("Detail", "N")], &[]);
+    let folder = Folder::new();
+    let ran = run_live(PIPELINE, &folder, &server.url(), &["--create-tables"]).expect(2);
+    assert!(ran.stderr.contains("another key than the pipeline says"), "{}", ran.stderr);
+    assert_eq!(described(&server, "prod-docs"), None);
+}
+
+#[test]
+fn what_a_user_must_know_of_a_table_is_said_before_anything_is_written() {
+    let server = Server::start();
+    let attributes = ["EntityRef", "Detail", "GSI1PK", "GSI1SK", "title"];
+    let attributes: Value = attributes.iter().map(|name| json!({ "AttributeName": name, "AttributeType": "S" })).collect();
+    let key = |partition: &str, sort: &str| json!([{ "AttributeName": partition, "KeyType": "HASH" }, { "AttributeName": sort, "KeyType": "RANGE" }]);
+    let request = json!({
+        "TableName": "prod-docs", "BillingMode": "PROVISIONED", "KeySchema": key("EntityRef", "Detail"),
+        "ProvisionedThroughput": { "ReadCapacityUnits": 5, "WriteCapacityUnits": 10 },
+        "AttributeDefinitions": attributes,
+        "GlobalSecondaryIndexes": [{
+            "IndexName": "recent", "KeySchema": key("GSI1PK", "GSI1SK"), "Projection": { "ProjectionType": "ALL" },
+            "ProvisionedThroughput": { "ReadCapacityUnits": 5, "WriteCapacityUnits": 4000 },
+        }],
+        "LocalSecondaryIndexes": [{
+            "IndexName": "by-title", "KeySchema": key("EntityRef", "title"), "Projection": { "ProjectionType": "KEYS_ONLY" },
+        }],
+        "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_IMAGE" },
+    });
+    server.database.create_table(serde_json::from_value(request).expect("a request")).expect("a new table");
+    server.create_table("comments", COMMENTS_KEY, &[]);
+    let ttl = json!({ "TableName": "comments", "TimeToLiveSpecification": { "Enabled": true, "AttributeName": "expiresAt" } });
+    server.database.update_time_to_live(serde_json::from_value(ttl).expect("a request")).expect("TimeToLive");
+    let folder = Folder::new();
+    let ran = run_live(PIPELINE, &folder, &server.url(), &["--max-write-units", "5000"]).expect(0);
+    let expected = [
+        "table prod-docs has a stream (NEW_IMAGE): its consumers and triggers will see every write",
+        "table prod-docs has local indexes (by-title): the items of one partition key end at 10 GB",
+        "table prod-docs has indexes that the pipeline does not know (by-title): no value is checked against their keys",
+        "table prod-docs has a capacity of 10 write units a second, far below --max-write-units 5,000: it will throttle",
+        "table comments deletes items when the time in `expiresAt` is past (TimeToLive)",
+    ];
+    let said: Vec<_> = ran.stderr.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    assert_eq!(said, expected, "{}", ran.stderr);
+}
+
+#[test]
+fn under_a_condition_what_is_there_is_kept_and_counted_apart() {
+    let server = Server::start();
+    server.create_table("prod-docs", DOCS_KEY, &[RECENT]);
+    server.create_table("comments", COMMENTS_KEY, &[]);
+    let folder = Folder::new();
+    run_live(PIPELINE, &folder, &server.url(), &["--quiet"]).expect(0);
+    let all = held(&server, "prod-docs");
+    // Another document is under one key, and one is gone.
+    let mut items = server.items("prod-docs").into_iter().filter(|item| item["EntityType"]["S"] == "Document");
+    let (mut other, gone) = (items.next().expect("a document"), items.next().expect("another document"));
+    other["title"] = json!({ "S": "somebody else's" });
+    let put = json!({ "TableName": "prod-docs", "Item": other });
+    server.database.put_item(serde_json::from_value(put).expect("a request")).expect("a put");
+    let delete = json!({ "TableName": "prod-docs", "Key": { "EntityRef": gone["EntityRef"], "Detail": gone["Detail"] } });
+    server.database.delete_item(serde_json::from_value(delete).expect("a request")).expect("a delete");
+
+    let ran = run_live(PIPELINE, &folder, &server.url(), &["--if-absent", "--quiet"]).expect(0);
+    assert!(ran.stdout.contains("1 item kept: the table has another item under their key"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("109 requests, 0 throttled, 0 sent again"), "{}", ran.stdout);
+    let of_sink = &report(&folder)["sinks"][0];
+    assert_eq!([&of_sink["kept"], &of_sink["items"]["Document"]], [&json!(1), &json!(31)]);
+    let now = held(&server, "prod-docs");
+    assert_eq!(now.len(), all.len());
+    assert_eq!(now.iter().filter(|item| !all.contains(item)).count(), 1);
+
+    // What is not newer stays as it is; what cannot be compared is a reject.
+    let ran = run_live(PIPELINE, &folder, &server.url(), &["--if-newer", "updatedAt", "--quiet"]).expect(3);
+    assert!(ran.stdout.contains("write/if-newer"), "{}", ran.stdout);
+    assert_eq!(held(&server, "prod-docs"), now);
+}
+
+#[test]
+fn options_of_live_writing_need_a_live_sink() {
+    let folder = Folder::new();
+    let lake = folder.sink("parquet", "lake");
+    for option in [&["--max-write-units", "5"][..], &["--if-absent"], &["--if-newer", "v"], &["--create-tables"]] {
+        let ran = folder.run(PIPELINE, &["sample_exports/docs"], &[lake.clone()], option).expect(2);
+        assert!(ran.stderr.contains(&format!("{} says how live tables are written", option[0])), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_missing_table_is_told_before_anything_is_written() {
     let server = Server::start();
     server.create_table("prod-docs", DOCS_KEY, &[RECENT]);
-    let parts = ["the target table does not exist", "table: comments", "create it first", "--table comments=NAME"];
+    let parts = ["the target table does not exist", "table: comments", "create it first", "--create-tables", "--table comments=NAME"];
     ends_before_the_first_write(&server, &["prod-docs"], &parts);
 }
 
@@ -253,9 +400,9 @@ fn large_export(folder: &Folder) -> String {
     path
 }
 
-/// All files of a run but those that hold durations.
+/// All files of a run but those that hold durations, or where its folders are.
 fn outcome(folder: &Folder) -> BTreeMap<PathBuf, Vec<u8>> {
-    let seconds_differ = |path: &Path| path.ends_with("report.json") || path.starts_with("work/units");
+    let seconds_differ = |path: &Path| path.ends_with("report.json") || path.ends_with("run.json") || path.starts_with("work/units");
     files(folder.path()).into_iter().filter(|(path, _)| !seconds_differ(path)).collect()
 }
 

@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 use crate::program::{Folder, dynamorph, files, golden, root};
 
 /// A pipeline with the exports it is for and the sinks that fit it.
-struct Shown {
-    name: &'static str,
-    from: &'static [&'static str],
-    sinks: &'static [&'static str],
+pub(crate) struct Shown {
+    pub(crate) name: &'static str,
+    pub(crate) from: &'static [&'static str],
+    pub(crate) sinks: &'static [&'static str],
 }
 
 const DOCS: &[&str] = &["sample_exports/docs"];
 const ALL_FILES: &[&str] = &["parquet", "import", "batch"];
 
-const SHOWN: [Shown; 6] = [
+pub(crate) const SHOWN: [Shown; 6] = [
     Shown { name: "docs-backfill-type", from: DOCS, sinks: ALL_FILES },
     Shown { name: "docs-sparse-feed", from: DOCS, sinks: ALL_FILES },
     Shown { name: "docs-split-comments", from: DOCS, sinks: ALL_FILES },

@@ -349,7 +349,7 @@ fn a_service_that_only_fails_ends_the_request_after_some_attempts() {
     let on = format!("on: arn:aws:s3:::{}/key", bucket.name());
     says(
         &error,
-        Kind::Service,
+        Kind::Unavailable,
         &["S3 gives no usable answer", "s3:GetObject", &on, "SlowDown: Please reduce", "attempts: 4", &proxy.url()],
     );
     assert_eq!(proxy.asked().len(), 4);
@@ -358,7 +358,7 @@ fn a_service_that_only_fails_ends_the_request_after_some_attempts() {
     let bucket = few(&proxy, &bucket);
     bucket.put_whole("key", noise(7, 10)).unwrap();
     let error = inside(bucket.reader("key", &facts(&bucket, "key")).read_to_end(&mut Vec::new()).unwrap_err());
-    says(&error, Kind::Service, &["S3 gives no usable answer", "s3:GetObject", "no byte for 0.4 s"]);
+    says(&error, Kind::Unavailable, &["S3 gives no usable answer", "s3:GetObject", "no byte for 0.4 s"]);
     assert_eq!(proxy.gets().len(), 4);
 }
 

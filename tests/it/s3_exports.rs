@@ -14,7 +14,7 @@ use crate::support::s3_proxy::{Asked, Fault, S3Proxy};
 const PIPELINE: &str = "pipelines/docs-split-comments.toml";
 
 /// A new bucket that holds a sample export below `prefix`.
-fn uploaded(server: &S3Server, name: &str, prefix: &str) -> Bucket {
+pub(crate) fn uploaded(server: &S3Server, name: &str, prefix: &str) -> Bucket {
     let bucket = server.bucket();
     for (path, bytes) in files(&sample(name)) {
         let path = path.to_str().expect("samples have plain names");
@@ -24,7 +24,7 @@ fn uploaded(server: &S3Server, name: &str, prefix: &str) -> Bucket {
 }
 
 /// Runs the program with S3 at `url`, and with no other configuration of whoever runs the tests.
-fn dynamorph(url: &str, args: &[&str]) -> Ran {
+pub(crate) fn dynamorph(url: &str, args: &[&str]) -> Ran {
     let mut command = command(args);
     for (name, value) in [
         ("AWS_ACCESS_KEY_ID", "test"),
@@ -150,21 +150,23 @@ fn an_object_that_changes_between_the_passes_ends_the_run() {
     assert!(stderr.contains("/data/"), "{stderr}");
 }
 
+/// Makes an export say that it is encrypted by a key of KMS.
+pub(crate) fn encrypt(bucket: &Bucket) {
+    let listing = bucket.list("", None).expect("the server lists");
+    let key = &listing.objects.iter().find(|object| object.key.ends_with("manifest-summary.json")).expect("a summary").key;
+    let text = String::from_utf8(bucket.get_whole(key).expect("the server reads").expect("the summary is there")).expect("JSON");
+    let changed = text
+        .replace(r#""s3SseAlgorithm":"AES256""#, r#""s3SseAlgorithm":"KMS""#)
+        .replace(r#""s3SseKmsKeyId":null"#, r#""s3SseKmsKeyId":"arn:aws:kms:us-east-1:111122223333:key/k1""#);
+    assert_ne!(text, changed);
+    bucket.put_whole(key, changed.into_bytes()).expect("the server takes objects");
+    bucket.delete(&[key.replace(".json", ".md5")]).expect("the server removes");
+}
+
 #[test]
 fn a_denial_of_a_data_file_names_action_and_object_and_the_key_of_kms() {
-    let encrypted = |bucket: &Bucket| {
-        let listing = bucket.list("", None).expect("the server lists");
-        let key = &listing.objects.iter().find(|object| object.key.ends_with("manifest-summary.json")).expect("a summary").key;
-        let text = String::from_utf8(bucket.get_whole(key).expect("the server reads").expect("the summary is there")).expect("JSON");
-        let changed = text
-            .replace(r#""s3SseAlgorithm":"AES256""#, r#""s3SseAlgorithm":"KMS""#)
-            .replace(r#""s3SseKmsKeyId":null"#, r#""s3SseKmsKeyId":"arn:aws:kms:us-east-1:111122223333:key/k1""#);
-        assert_ne!(text, changed);
-        bucket.put_whole(key, changed.into_bytes()).expect("the server takes objects");
-        bucket.delete(&[key.replace(".json", ".md5")]).expect("the server removes");
-    };
     let denied = |asked: &Asked| if is_data(asked) { Fault::Error(403, "AccessDenied", "Access Denied") } else { Fault::None };
-    let stderr = refused(1, "docs", encrypted, denied);
+    let stderr = refused(1, "docs", encrypt, denied);
     for part in ["s3:GetObject", "arn:aws:s3:::bucket-", "/data/", "kms:Decrypt", "arn:aws:kms:us-east-1:111122223333:key/k1"] {
         assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
     }

@@ -290,7 +290,7 @@ fn a_publication_that_is_cut_short_is_made_good_by_the_same_command() {
         // One that fails before it publishes changes nothing.
         let left = objects(&bucket, "out/");
         let denied = denying(|asked| asked.path.contains("partNumber="));
-        run(&folder, &denied.url(), &[&sink], &[]).expect(1);
+        run(&folder, &denied.url(), &[&sink], &["--restart"]).expect(1);
         assert_eq!(objects(&bucket, "out/"), left);
 
         run(&folder, &ministack().url(), &[&sink], &[]).expect(0);
@@ -305,7 +305,7 @@ fn a_replacement_that_is_cut_short_is_finished_with_overwrite_only() {
     run(&folder, &url, &[&sink], &["--only", "Comment"]).expect(0);
     let proxy = publishing_so_many(1);
     run(&folder, &proxy.url(), &[&sink], &["--overwrite"]).expect(1);
-    let ran = run(&folder, &url, &[&sink], &[]).expect(2);
+    let ran = run(&folder, &url, &[&sink], &["--restart"]).expect(2);
     assert!(ran.stderr.contains("an earlier run was stopped while it replaced the output"), "{}", ran.stderr);
     run(&folder, &url, &[&sink], &["--overwrite"]).expect(0);
     holds_what_a_folder_would(&bucket, "out/", "parquet");

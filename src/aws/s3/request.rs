@@ -306,7 +306,7 @@ impl Bucket {
             (_, Some("RequestTimeTooSkewed"), _) => (Kind::Service, "this machine's clock is wrong", hint("set it to the right time")),
             (Class::Missing, ..) => (Kind::Input, "the object does not exist", None),
             (Class::Changed, ..) => (Kind::Input, "the object changed while it was read", hint("run again once nobody writes to it")),
-            (Class::Passing, ..) => (Kind::Service, "S3 gives no usable answer", None),
+            (Class::Passing, ..) => (Kind::Unavailable, "S3 gives no usable answer", None),
             (_, Some("AccessDenied" | "AllAccessDisabled"), _) | (_, None, Some(403)) => {
                 (Kind::Service, "S3 denies access", Some(self.denied(action, failure)))
             }

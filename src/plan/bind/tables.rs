@@ -1,7 +1,7 @@
 //! Target tables: their keys, their indexes and the types of both.
 
 use crate::error::Span;
-use crate::model::{Change, Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
+use crate::model::{Change, Creation, Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
 use crate::plan::bind::{Binder, id, list};
 use crate::spec::{KeySpec, TableSpec, Word};
 
@@ -36,6 +36,10 @@ impl<'n> Binder<'_, 'n> {
             key: schema(&spec.key),
             indexes: spec.indexes.iter().map(|index| Index { name: index.name.text.to_owned(), key: schema(&index.key) }).collect(),
             type_attribute: spec.type_attribute.as_ref().map(|word| word.text.to_owned()),
+            creation: Creation {
+                billing: spec.billing,
+                tags: spec.tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            },
         }
     }
 

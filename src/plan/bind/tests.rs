@@ -2,7 +2,7 @@
 
 use crate::exec::check_examples;
 use crate::expr::{Condition, Template};
-use crate::model::{DatasetId, KeyType, SourceId, TableId};
+use crate::model::{Billing, Creation, DatasetId, KeyType, SourceId, TableId};
 use crate::plan::{Expected, Plan, Unclassified};
 
 const HEAD: &str = "version = 1\n\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"EntityType\"\n\n[table.docs]\nkey = { partition = \"EntityRef\", sort = \"Detail\" }\ntype = \"EntityType\"\nindex.recent = { key = { partition = \"GSI1PK\", sort = \"GSI1SK\" } }\n\n";
@@ -335,5 +335,35 @@ fn a_file_with_any_line_missing_or_cut_is_bound_or_refused_and_never_panics() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn billing_and_tags_of_a_table_are_bound() {
+    let with = |fields: &str| {
+        let text = format!("{HEAD}{DOCUMENT}").replace("[table.docs]\n", &format!("[table.docs]\n{fields}\n"));
+        Plan::from_toml(&text).map(|plan| plan.targets.tables[0].creation.clone()).map_err(|_| mistakes(&text))
+    };
+    assert_eq!(with("").unwrap(), Creation::default());
+    assert_eq!(with("billing = \"on-demand\"").unwrap(), Creation::default());
+    let creation = with("billing = { read = 5, write = 10 }\ntags = { team = \"docs & co\", stage = \"\" }");
+    assert_eq!(
+        creation.unwrap_err(),
+        ["9:17: `docs & co` cannot be the value of a tag (at most 256 letters, digits, blanks and + - = . _ : / @)"]
+    );
+    let creation = with("billing = { read = 5, write = 10 }\ntags = { team = \"docs\", stage = \"\" }").unwrap();
+    assert_eq!(creation.billing, Billing::Provisioned { read: 5, write: 10 });
+    assert_eq!(creation.tags, [("team".to_owned(), "docs".to_owned()), ("stage".to_owned(), String::new())]);
+    for (wrong, expected) in [
+        ("billing = \"cheap\"", "unknown billing: `cheap` (billing = \"on-demand\""),
+        ("billing = 5", "`billing` is a"),
+        ("billing = { read = 5 }", "`write`"),
+        ("billing = { read = 0, write = 1 }", "`read` is 0 (a table has at least 1 unit a second)"),
+        ("billing = { read = 1, write = 1, burst = 1 }", "unknown field in `billing`: `burst`"),
+        ("tags = { \"aws:x\" = \"y\" }", "`aws:x` cannot be the name of a tag"),
+        ("tags = { a = 1 }", "the tag `a`"),
+    ] {
+        let found = with(wrong).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains(expected), "expected: {expected}\nfound: {found:#?}");
     }
 }

@@ -1,39 +1,56 @@
-//! Live `BatchWriteItem` through the AWS SDK.
+//! Live `BatchWriteItem`, or `PutItem` under a condition, through the AWS SDK.
 //!
 //! The pool encodes each item once, as the JSON that is sent; a request is put together from such pieces and handed to the
 //! SDK as a body, which the SDK signs and sends. So the size on the wire is exact and a retry costs a copy of bytes. Reading
 //! the answer, credentials and addresses are the SDK's; when to send again is decided in `queue`, since the SDK knows
 //! nothing of items that the service left unprocessed.
 
+mod condition;
+mod cost;
+mod fresh;
+mod options;
 mod prepare;
 mod queue;
+mod rate;
 mod request;
+mod undo_log;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use rustc_hash::FxHasher;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::aws::Aws;
+use crate::aws::dynamodb::DynamoDb;
 use crate::codec;
 use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
-use crate::sink::batch_write::queue::{Chunk, Queue};
+use crate::sink::batch_write::condition::Known;
+use crate::sink::batch_write::cost::Costs;
+use crate::sink::batch_write::prepare::{Preparation, Prepared};
+use crate::sink::batch_write::queue::{Chunk, Queue, Target};
+use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
+use crate::sink::batch_write::undo_log::{ToLog, UndoLog};
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
 use crate::store::Begin;
 
+pub use crate::sink::batch_write::condition::Condition;
+pub use crate::sink::batch_write::options::Options;
+
 /// How much goes on at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most requests under way at a time. Throttling lowers the number for a while.
+    /// The most requests under way at a time, each of up to 25 puts; under a condition a request holds one put, and four times as
+    /// many go on. Throttling lowers the number for a while.
     pub requests: usize,
     /// The most bytes of items, as JSON and as read, that wait or are under way; a single larger chunk passes alone.
     pub memory: usize,
@@ -60,10 +77,15 @@ struct TablePayload {
     puts: Puts,
     /// A number for each key, equal for equal keys; two keys may share one.
     hashes: Vec<u64>,
+    costs: Costs,
+    /// What the condition needs.
+    known: Known,
+    /// What the undo log needs.
+    to_log: ToLog,
     /// The items as read, one after the other; a refused item is reported with it.
     sources: Vec<u8>,
     source: Vec<Range<usize>>,
-    /// The items that no request can hold; they are not among the puts.
+    /// The items that no request can hold or that no condition can compare; they are not among the puts.
     refused: Vec<LateReject>,
 }
 
@@ -71,23 +93,32 @@ struct TablePayload {
 #[derive(Debug)]
 pub struct DynamoDbSink {
     aws: Arc<Aws>,
+    options: Options,
     targets: Arc<Targets>,
     /// By [`TableId`].
     tables: Arc<[ServiceTable]>,
     limits: Limits,
+    /// `None` where the rate is not limited.
+    rate: Option<Arc<Mutex<Rate>>>,
+    /// Where the tables are, in words; known once they were looked at.
+    place: OnceLock<String>,
 }
 
 impl DynamoDbSink {
     /// A sink that writes to the tables of `targets`. `names` maps a table's name in the pipeline to its name in the service;
     /// a table that is not in it keeps its name.
-    #[must_use]
-    pub fn new(aws: Arc<Aws>, targets: Arc<Targets>, names: &BTreeMap<String, String>) -> Self {
+    ///
+    /// # Errors
+    /// Kind `Usage` when no region is known, kind `Service` when the threads that talk to AWS cannot be started.
+    pub fn new(options: Options, targets: Arc<Targets>, names: &BTreeMap<String, String>) -> Result<Self> {
+        let aws = Aws::connect(&options.aws)?;
         let service_table = |table: &crate::model::Table| ServiceTable {
             name: names.get(&table.name).unwrap_or(&table.name).clone(),
             key: table.key.clone(),
         };
-        let tables = targets.tables.iter().map(service_table).collect();
-        Self { aws, targets, tables, limits: Limits::default() }
+        let tables: Arc<[_]> = targets.tables.iter().map(service_table).collect();
+        let rate = options.max_write_units.map(|most| Arc::new(Mutex::new(Rate::new(most, options.ramp, tables.len(), Instant::now()))));
+        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate, place: OnceLock::new() })
     }
 
     /// Sets how much goes on at a time.
@@ -104,24 +135,50 @@ impl Sink for DynamoDbSink {
     }
 
     /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
+    /// With `create_tables` the missing ones are created, once the others have passed.
     fn prepare(&self, _begin: Begin) -> Result<Vec<String>> {
-        self.aws.check_credentials()?;
-        let client = self.aws.dynamodb();
-        self.targets.tables.iter().zip(&*self.tables).try_for_each(|(table, service)| {
-            self.aws.block_on(prepare::check_table(&client, table, &service.name, &self.aws.place(), self.limits.patience))
-        })?;
-        Ok(Vec::new())
+        let service = DynamoDb::connect(Arc::clone(&self.aws))?.with_patience(self.limits.patience);
+        let Prepared { place, findings } = Preparation {
+            service,
+            tables: self.targets.tables.iter().zip(self.tables.iter().map(|table| table.name.as_str())).collect(),
+            patience: self.limits.patience,
+            create: self.options.create_tables,
+            most: self.options.max_write_units,
+        }
+        .run()?;
+        // Only the first call says something new.
+        let _ = self.place.set(place);
+        Ok(findings)
+    }
+
+    fn target(&self) -> Option<String> {
+        self.place.get().cloned()
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
-        Arc::new(PutEncoder { targets: Arc::clone(&self.targets), tables: Arc::clone(&self.tables) })
+        Arc::new(PutEncoder {
+            targets: Arc::clone(&self.targets),
+            tables: Arc::clone(&self.tables),
+            condition: self.options.condition.clone(),
+            paced: self.options.max_write_units.is_some(),
+            logged: self.options.undo_log.is_some(),
+        })
     }
 
-    fn writer(&self, _unit: u32) -> Result<Box<dyn Writer>> {
+    fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let (chunks, arriving) = unbounded_channel();
         let (late, refused) = mpsc::channel();
         let room = Arc::new(Semaphore::new(permits(self.limits.memory)));
-        let queue = Queue::new(self.aws.dynamodb(), Arc::clone(&self.tables), self.aws.place(), self.limits, late);
+        let target = Target {
+            client: self.aws.dynamodb(),
+            tables: Arc::clone(&self.tables),
+            place: self.aws.place(),
+            limits: self.limits,
+            condition: self.options.condition.clone(),
+            rate: self.rate.clone(),
+            undo: self.options.undo_log.as_deref().map(|folder| UndoLog::open(&self.aws, folder, unit)).transpose()?,
+        };
+        let queue = Queue::new(target, late);
         let closing = Arc::clone(&room);
         let running = self.aws.spawn(async move {
             let written = queue.run(arriving).await;
@@ -159,12 +216,17 @@ struct PutEncoder {
     targets: Arc<Targets>,
     /// By [`TableId`].
     tables: Arc<[ServiceTable]>,
+    condition: Condition,
+    /// Whether partition keys of indexes are paced.
+    paced: bool,
+    /// Whether there is an undo log.
+    logged: bool,
 }
 
 impl Encoder for PutEncoder {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<crate::sink::Payload> {
         let name = |table: TableId| self.tables[table.index()].name.as_str();
-        let tables = put_requests::encode(outgoing, &self.targets, name, BYTES)?
+        let tables = put_requests::encode(outgoing, &self.targets, name, BYTES, |row| self.condition.refuse(row))?
             .into_iter()
             .map(|TablePuts { table, puts, rows, refused, .. }| {
                 let hash = |at| {
@@ -173,6 +235,9 @@ impl Encoder for PutEncoder {
                     hasher.finish()
                 };
                 let hashes = (0..puts.len()).map(hash).collect();
+                let costs = Costs::of(table, self.targets.table(table), &puts, &rows, self.paced);
+                let known = Known::of(&self.condition, &rows);
+                let to_log = if self.logged { ToLog::of(&self.targets.table(table).key, &rows) } else { ToLog::default() };
                 let mut sources = Vec::new();
                 let mut source = Vec::with_capacity(puts.len());
                 for row in rows {
@@ -180,7 +245,7 @@ impl Encoder for PutEncoder {
                     sources.extend_from_slice(&codec::json_line(row.source));
                     source.push(start..sources.len());
                 }
-                TablePayload { table, puts, hashes, sources, source, refused }
+                TablePayload { table, puts, hashes, costs, known, to_log, sources, source, refused }
             })
             .collect();
         Ok(crate::sink::Payload::Puts(Payload { tables }))
@@ -191,7 +256,7 @@ impl Encoder for PutEncoder {
 struct Lane {
     aws: Arc<Aws>,
     /// `None` once nothing more comes.
-    chunks: Option<UnboundedSender<Chunk>>,
+    chunks: Option<UnboundedSender<Arc<Chunk>>>,
     room: Arc<Semaphore>,
     limits: Limits,
     refused: mpsc::Receiver<LateReject>,
@@ -214,11 +279,11 @@ impl Writer for Lane {
             if table.puts.len() == 0 {
                 continue;
             }
-            let bytes = (table.puts.bytes() + table.sources.len()).min(self.limits.memory);
+            let bytes = (table.puts.bytes() + table.known.bytes() + table.to_log.bytes() + table.sources.len()).min(self.limits.memory);
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
             let sent = match (room, &self.chunks) {
-                (Ok(room), Some(chunks)) => chunks.send(Chunk::new(table, room)).is_ok(),
+                (Ok(room), Some(chunks)) => chunks.send(Arc::new(Chunk::new(table, room))).is_ok(),
                 _ => false,
             };
             if !sent {

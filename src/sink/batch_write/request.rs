@@ -7,11 +7,14 @@ use std::error::Error as StdError;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodb::types::{AttributeValue, WriteRequest};
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, WriteRequest};
 
 use crate::aws::dynamodb::{Class, classify};
+use crate::error::Error;
 use crate::limits;
 use crate::model::{Arena, Item, KeySchema, Value};
+use crate::sink::batch_write::condition;
 use crate::sink::put_requests::{TAIL, head};
 
 /// A target table as the service knows it.
@@ -24,8 +27,15 @@ pub(super) struct ServiceTable {
 /// What became of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The service took the request; the puts at these places were left unprocessed, the others are durable.
-    Done(Vec<usize>),
+    /// The service took the request.
+    Done {
+        /// The places of the puts that were left unprocessed; the others are durable.
+        left: Vec<usize>,
+        /// The write units that the service counted, where it says so.
+        units: Option<f64>,
+    },
+    /// The put was not taken, since another item is under its key.
+    Kept,
     /// The service says that it is too much; nothing was written.
     Throttled,
     /// The service, or the way to it, failed; what was written is not known, and puts may be sent again.
@@ -34,6 +44,8 @@ pub(super) enum Outcome {
     Refused(String),
     /// The service takes no request like this.
     Fatal(Failure),
+    /// What the request would replace could not be written down, so it was not sent.
+    Unlogged(Error),
 }
 
 /// An error in words, with its cause.
@@ -56,12 +68,12 @@ pub(super) fn body<'p>(table: &ServiceTable, puts: impl Iterator<Item = &'p [u8]
         body.extend_from_slice(put);
     }
     body.extend_from_slice(TAIL);
-    body.push(b'}');
+    body.extend_from_slice(b",\"ReturnConsumedCapacity\":\"INDEXES\"}");
     body
 }
 
-/// Sends a request once. `keys` are the canonical keys of its puts, in order.
-pub(super) async fn send<'p>(
+/// Sends a request of several puts once. `keys` are the canonical keys of its puts, in order.
+pub(super) async fn send_batch<'p>(
     client: &Client,
     table: &ServiceTable,
     body: Vec<u8>,
@@ -80,29 +92,70 @@ pub(super) async fn send<'p>(
         .await;
     match sent {
         Ok(output) => match output.unprocessed_items() {
-            Some(left) => Outcome::Done(unprocessed(table, left.values().flatten(), keys)),
-            // The service always names the unprocessed items, so an answer without them was cut on its way, and says nothing.
-            None => Outcome::Failed(Failure { what: "an answer without UnprocessedItems".to_owned(), late: false, cause: None }),
-        },
-        Err(error) => {
-            let status = error.raw_response().map(|response| response.status().as_u16());
-            let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
-            let what = match (&code, &message, status) {
-                (Some(code), Some(message), _) => format!("{code}: {message}"),
-                (Some(code), None, _) => code.clone(),
-                (None, _, Some(status)) if !(200..300).contains(&status) => format!("HTTP status {status}"),
-                (None, _, Some(_)) => "an answer that cannot be read".to_owned(),
-                (None, _, None) => "no answer".to_owned(),
-            };
-            match classify(code.as_deref(), status, matches!(error, SdkError::ConstructionFailure(_))) {
-                Class::Throttled => Outcome::Throttled,
-                Class::Refused => Outcome::Refused(what),
-                Class::Failed => {
-                    Outcome::Failed(Failure { what, late: matches!(error, SdkError::TimeoutError(_)), cause: Some(error.into()) })
-                }
-                Class::Fatal => Outcome::Fatal(Failure { what, late: false, cause: Some(error.into()) }),
+            Some(left) => {
+                let units = output.consumed_capacity().iter().filter_map(ConsumedCapacity::capacity_units).reduce(|all, one| all + one);
+                Outcome::Done { left: unprocessed(table, left.values().flatten(), keys), units }
             }
-        }
+            // The service always names the unprocessed items, so an answer without them was cut on its way, and says nothing.
+            None => cut("UnprocessedItems"),
+        },
+        Err(error) => failed(error),
+    }
+}
+
+/// Sends a put under a condition once. `hash` is the canonical hash of its item.
+pub(super) async fn send_put(client: &Client, table: &ServiceTable, body: Vec<u8>, hash: u128) -> Outcome {
+    // As for several puts.
+    let sent = client
+        .put_item()
+        .table_name(&table.name)
+        .set_item(Some(HashMap::new()))
+        .customize()
+        .mutate_request(move |request| {
+            request.headers_mut().insert("content-length", body.len().to_string());
+            *request.body_mut() = body.as_slice().into();
+        })
+        .send()
+        .await;
+    match sent {
+        Ok(output) => match output.consumed_capacity() {
+            Some(consumed) => Outcome::Done { left: Vec::new(), units: consumed.capacity_units() },
+            // The request asks for it.
+            None => cut("ConsumedCapacity"),
+        },
+        Err(error) => match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(refused)) => match refused.item().and_then(condition::hash) {
+                // An attempt before this one, or a run before this one, has put it there.
+                Some(there) if there == hash => Outcome::Done { left: Vec::new(), units: None },
+                _ => Outcome::Kept,
+            },
+            _ => failed(error),
+        },
+    }
+}
+
+fn cut(missing: &str) -> Outcome {
+    Outcome::Failed(Failure { what: format!("an answer without {missing}"), late: false, cause: None })
+}
+
+fn failed<E>(error: SdkError<E>) -> Outcome
+where
+    E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+{
+    let status = error.raw_response().map(|response| response.status().as_u16());
+    let (code, message) = (error.code().map(str::to_owned), error.message().map(str::to_owned));
+    let what = match (&code, &message, status) {
+        (Some(code), Some(message), _) => format!("{code}: {message}"),
+        (Some(code), None, _) => code.clone(),
+        (None, _, Some(status)) if !(200..300).contains(&status) => format!("HTTP status {status}"),
+        (None, _, Some(_)) => "an answer that cannot be read".to_owned(),
+        (None, _, None) => "no answer".to_owned(),
+    };
+    match classify(code.as_deref(), status, matches!(error, SdkError::ConstructionFailure(_))) {
+        Class::Throttled => Outcome::Throttled,
+        Class::Refused => Outcome::Refused(what),
+        Class::Failed => Outcome::Failed(Failure { what, late: matches!(error, SdkError::TimeoutError(_)), cause: Some(error.into()) }),
+        Class::Fatal => Outcome::Fatal(Failure { what, late: false, cause: Some(error.into()) }),
     }
 }
 
@@ -166,7 +219,7 @@ mod tests {
         let puts: [&[u8]; 2] = [b"{\"PutRequest\":1}", b"{\"PutRequest\":2}"];
         assert_eq!(
             String::from_utf8(body(&table(), puts.into_iter())).unwrap(),
-            r#"{"RequestItems":{"docs":[{"PutRequest":1},{"PutRequest":2}]}}"#
+            r#"{"RequestItems":{"docs":[{"PutRequest":1},{"PutRequest":2}]},"ReturnConsumedCapacity":"INDEXES"}"#
         );
     }
 

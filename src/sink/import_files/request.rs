@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Compression, Options};
-use crate::model::{Format, KeySchema, Table};
+use crate::model::{Billing, Format, KeySchema, Table};
 use crate::store::OutputFolder;
 
 /// Stands for the bucket where it is not known.
@@ -108,6 +108,8 @@ struct TableParameters<'t> {
     attribute_definitions: Vec<AttributeDefinition<'t>>,
     key_schema: Vec<KeyElement<'t>>,
     billing_mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisioned_throughput: Option<Capacity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     global_secondary_indexes: Vec<GlobalIndex<'t>>,
 }
@@ -132,6 +134,15 @@ struct GlobalIndex<'t> {
     index_name: &'t str,
     key_schema: Vec<KeyElement<'t>>,
     projection: Projection,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisioned_throughput: Option<Capacity>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Capacity {
+    read_capacity_units: u32,
+    write_capacity_units: u32,
 }
 
 #[derive(Serialize)]
@@ -152,23 +163,24 @@ fn pretty(json: &impl Serialize) -> String {
 
 /// The text of `table.json`. The service refuses a definition that no key uses and one that is there twice.
 pub(super) fn table_json(table: &Table, service_name: &str, options: Options, place: &Place<'_>) -> String {
-    let mut attribute_definitions: Vec<AttributeDefinition<'_>> = Vec::new();
-    for attribute in table.key.attributes().chain(table.indexes.iter().flat_map(|index| index.key.attributes())) {
-        if attribute_definitions.iter().all(|known| known.attribute_name != attribute.name) {
-            attribute_definitions
-                .push(AttributeDefinition { attribute_name: &attribute.name, attribute_type: attribute.kind.descriptor() });
-        }
-    }
+    let attributes = table.key_attributes().into_iter();
+    let provisioned_throughput = match table.creation.billing {
+        Billing::OnDemand => None,
+        Billing::Provisioned { read, write } => Some(Capacity { read_capacity_units: read, write_capacity_units: write }),
+    };
     pretty(&ImportRequest {
         s3_bucket_source: place.data(table),
         input_format: options.input_format(),
         input_compression_type: options.input_compression(),
         table_creation_parameters: TableParameters {
             table_name: service_name,
-            attribute_definitions,
+            attribute_definitions: attributes
+                .map(|attribute| AttributeDefinition { attribute_name: &attribute.name, attribute_type: attribute.kind.descriptor() })
+                .collect(),
             key_schema: key_schema(&table.key),
             // The service refuses a request without a billing mode, since it would mean provisioned.
-            billing_mode: "PAY_PER_REQUEST",
+            billing_mode: if provisioned_throughput.is_some() { "PROVISIONED" } else { "PAY_PER_REQUEST" },
+            provisioned_throughput,
             global_secondary_indexes: table
                 .indexes
                 .iter()
@@ -176,6 +188,7 @@ pub(super) fn table_json(table: &Table, service_name: &str, options: Options, pl
                     index_name: &index.name,
                     key_schema: key_schema(&index.key),
                     projection: Projection { projection_type: "ALL" },
+                    provisioned_throughput,
                 })
                 .collect(),
         },

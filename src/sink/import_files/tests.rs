@@ -6,7 +6,7 @@ use flate2::read::{GzDecoder, MultiGzDecoder};
 
 use super::*;
 use crate::model::{
-    Arena, Dataset, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
+    Arena, Creation, Dataset, DatasetId, EntityId, FileId, Index, Item, KeyAttribute, KeySchema, KeyType, Origin, Raw, Row, Table, Value,
 };
 use crate::sink::{Outgoing, TableContent};
 
@@ -21,7 +21,13 @@ fn key(partition: (&str, KeyType), sort: Option<(&str, KeyType)>) -> KeySchema {
 }
 
 fn targets() -> Arc<Targets> {
-    let table = |name: &str, key: KeySchema, indexes: Vec<Index>| Table { name: name.to_owned(), key, indexes, type_attribute: None };
+    let table = |name: &str, key: KeySchema, indexes: Vec<Index>| Table {
+        name: name.to_owned(),
+        key,
+        indexes,
+        type_attribute: None,
+        creation: Creation::default(),
+    };
     let recent = key(("GSI1PK", KeyType::S), Some(("SK", KeyType::S)));
     let dataset = |name: &str, table| Dataset { name: name.to_owned(), tables: vec![TableId(table)], leading: Vec::new() };
     Arc::new(Targets {

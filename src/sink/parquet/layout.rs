@@ -22,10 +22,10 @@ use crate::model::{Change, Dataset, Type};
 use crate::shape::{Shape, ValueShape};
 
 /// The metadata key for the name that a column's attribute has in the items.
-const ATTRIBUTE: &str = "dynamodb.attribute";
+pub(super) const ATTRIBUTE: &str = "dynamodb.attribute";
 
 /// The metadata key of schema and file for the entity's name.
-const ENTITY: &str = "dynamorph.entity";
+pub(super) const ENTITY: &str = "dynamorph.entity";
 
 /// The column for the attributes that have none of their own.
 const REST: &str = "__rest";

@@ -31,6 +31,7 @@ mod column;
 mod encode;
 mod form;
 mod layout;
+mod read;
 mod sparse;
 mod write;
 
@@ -44,6 +45,7 @@ use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::encode::Payload;
+pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
 
 /// Parquet files below a folder, a subfolder an entity.

@@ -13,7 +13,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::codec::canonical::write_item;
+use crate::codec::generate::{self, items};
 use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Raw, Row, Value};
 use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
 
@@ -139,7 +143,71 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     let chunks = vec![vec![(0, items.iter().map(|attributes| item(&arena, attributes)).collect())]];
     let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
     assert_eq!(written.items, BTreeMap::from([(0, items.len() as u64)]));
-    columns_of(&read(&dir.path().join("Doc/part-u00001-0000.parquet")))
+    let path = dir.path().join("Doc/part-u00001-0000.parquet");
+    let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
+    is_read_back(&path, &items);
+    columns_of(&read(&path))
+}
+
+fn canonical(item: &Item<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_item(&comparable(item), &mut bytes);
+    bytes
+}
+
+/// The file holds these items, but for NULL in place of no attribute.
+fn is_read_back(path: &Path, items: &[Item<'_>]) {
+    let file = ParquetFile::open(path).unwrap();
+    assert_eq!(file.entity(), "Doc");
+    let mut found = Vec::new();
+    for group in 0..file.row_groups().len() {
+        file.read(group, &mut |row, item| {
+            found.push((row, canonical(item)));
+            Ok(())
+        })
+        .unwrap();
+    }
+    let expected: Vec<_> = (1..).zip(items.iter().map(canonical)).collect();
+    assert_eq!(found, expected);
+    let (last, bytes) = expected.last().unwrap();
+    file.read_row(*last, &mut |item| {
+        assert_eq!(canonical(item), *bytes);
+        Ok(())
+    })
+    .unwrap();
+}
+
+proptest! {
+    // Each case writes a file.
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn whatever_items_are_written_are_read_back(attributes in proptest::collection::vec(items(), 1..12)) {
+        let arena = Arena::new();
+        let dir = tempfile::tempdir().unwrap();
+        let items: Vec<Item<'_>> = attributes.iter().map(|attributes| generate::item(attributes, &arena)).collect();
+        let chunks = vec![vec![(0, items.clone())]];
+        run(dir.path(), &targets(&[("Doc", &["PK"])]), &chunks, Limits::default(), at_once());
+        is_read_back(&dir.path().join("Doc/part-u00001-0000.parquet"), &items);
+    }
+}
+
+#[test]
+fn a_file_of_others_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let told = || ParquetFile::open(&path).unwrap_err().to_string();
+    std::fs::write(&path, "no Parquet").unwrap();
+    assert!(told().contains("cannot read the Parquet file") && told().contains("x.parquet"), "{}", told());
+    let schema = Arc::new(arrow::datatypes::Schema::new(vec![Field::new("a", DataType::Float64, true)]));
+    let write = |schema| {
+        let file = std::fs::File::create(&path).unwrap();
+        parquet::arrow::ArrowWriter::try_new(file, schema, None).unwrap().close().unwrap();
+    };
+    write(schema.clone());
+    assert!(told().contains("no `dynamorph.entity` in its metadata"), "{}", told());
+    write(Arc::new(schema.as_ref().clone().with_metadata([("dynamorph.entity", "Doc")])));
+    assert!(told().contains("column `a` of type Float64"), "{}", told());
 }
 
 use Value::{B, Bool, Bs, L, M, N, Ns, Null, S, Ss};

@@ -158,7 +158,7 @@ fn choose(location: &Location, found: &[Candidate], choice: &Choice, notes: &mut
     let mut full = Vec::new();
     let mut incremental = Vec::new();
     for candidate in found.iter().filter(|candidate| candidate.finished) {
-        let summary = read::head(&candidate.folder, Verify::Off)?;
+        let (summary, _) = read::head(&candidate.folder, Verify::Off)?;
         let time = |text: Option<String>| text.and_then(|text| text.parse::<Time>().ok());
         let id = candidate.folder.name().unwrap_or_default().to_owned();
         match summary.content {
@@ -191,7 +191,7 @@ fn names(candidates: &[Candidate]) -> String {
             None => format!("{name} (unfinished)"),
             // The one that is chosen says what is wrong with it.
             Some(Err(_)) => format!("{name} (its summary cannot be read)"),
-            Some(Ok(summary)) => format!("{name} ({})", summary.in_words()),
+            Some(Ok((summary, _))) => format!("{name} ({})", summary.in_words()),
         }
     };
     candidates.iter().map(name).collect::<Vec<_>>().join(", ")

@@ -50,9 +50,9 @@ struct RawDataFile {
     data_file_s3_key: String,
 }
 
-/// What the summary of the export in `folder` says, without its list.
-pub(super) fn head(folder: &Location, verify: Verify) -> Result<Summary> {
-    raw_summary(folder, verify, &mut Vec::new()).map(|(_, summary, _)| summary)
+/// What the summary of the export in `folder` says, without its list; and whether there was a checksum to compare it with.
+pub(super) fn head(folder: &Location, verify: Verify) -> Result<(Summary, bool)> {
+    raw_summary(folder, verify, &mut Vec::new()).map(|(_, summary, checked)| (summary, checked))
 }
 
 /// Opens the export whose summary lies in `folder`.

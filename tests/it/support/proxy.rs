@@ -1,7 +1,8 @@
 //! A proxy that hands requests to a server and fails in the ways that a service and a network fail.
 //!
-//! Only `BatchWriteItem` fails; everything else passes.
+//! Writes of items fail, and where a test says so, `BatchGetItem`; everything else passes.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) enum Fault {
     None,
     /// The server is not asked; this status and code come back.
     Code(u16, &'static str),
+    /// The server has written; this status and code come back in place of its answer.
+    CodeAfter(u16, &'static str),
     /// The connection is cut before the server is asked.
     ResetBefore,
     /// The connection is cut after the server has written.
@@ -53,24 +56,32 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct Seen {
     calls: AtomicUsize,
+    reads: AtomicUsize,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
     requests: Mutex<Vec<Call>>,
 }
 
-/// A `BatchWriteItem` that passed.
+/// A `BatchWriteItem` or `PutItem` that passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) bytes: usize,
     pub(crate) puts: usize,
+    /// Different values of `PK` in them.
+    pub(crate) partitions: usize,
     pub(crate) status: Option<u16>,
 }
 
-/// What happens to the nth `BatchWriteItem`, from 0.
+/// What happens to the nth `BatchWriteItem` or `PutItem`, from 0.
 pub(crate) type Plan = fn(usize) -> Fault;
 
 impl Proxy {
     pub(crate) fn start(server: SocketAddr, plan: Plan) -> Self {
+        Self::start_with(server, plan, |_| Fault::None)
+    }
+
+    /// A proxy in which the nth `BatchGetItem` fails too, as `reads` says.
+    pub(crate) fn start_with(server: SocketAddr, plan: Plan, reads: Plan) -> Self {
         let runtime = Runtime::new().expect("a runtime for the proxy");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("the port");
@@ -83,7 +94,7 @@ impl Proxy {
                 let _ = connection.set_zero_linger();
                 let (client, seen) = (client.clone(), Arc::clone(&shared));
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| answer(request, server, client.clone(), Arc::clone(&seen), plan));
+                    let service = service_fn(move |request| answer(request, server, client.clone(), Arc::clone(&seen), (plan, reads)));
                     // The error that cuts a connection is one that the test asked for.
                     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
                 });
@@ -96,12 +107,12 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// The `BatchWriteItem` calls so far, in the order of their ends.
+    /// The `BatchWriteItem` and `PutItem` calls so far, in the order of their ends.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.seen.requests.lock().expect("no test panics while it holds the list").clone()
     }
 
-    /// The most `BatchWriteItem` calls that were under way at a time.
+    /// The most of them that were under way at a time.
     pub(crate) fn most_under_way(&self) -> usize {
         self.seen.most_under_way.load(Ordering::SeqCst)
     }
@@ -132,31 +143,39 @@ async fn answer(
     server: SocketAddr,
     client: Http,
     seen: Arc<Seen>,
-    plan: Plan,
+    (plan, reads): (Plan, Plan),
 ) -> Result<Response<Full<Bytes>>, Cut> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
-    if head.headers.get("x-amz-target").is_none_or(|target| target != "DynamoDB_20120810.BatchWriteItem") {
+    let action = head.headers.get("x-amz-target").and_then(|target| target.to_str().ok()?.strip_prefix("DynamoDB_20120810."));
+    if action == Some("BatchGetItem") {
+        let call = seen.reads.fetch_add(1, Ordering::SeqCst);
+        return read(&head, body, server, &client, reads(call)).await;
+    }
+    if !matches!(action, Some("BatchWriteItem" | "PutItem" | "DeleteItem")) {
         return forward(&head, body, server, &client).await;
     }
     let call = seen.calls.fetch_add(1, Ordering::SeqCst);
     let now = seen.under_way.fetch_add(1, Ordering::SeqCst) + 1;
     seen.most_under_way.fetch_max(now, Ordering::SeqCst);
-    let (bytes, puts) = (body.len(), puts(&body));
-    let answered = batch_write(&head, body, server, &client, plan(call)).await;
+    let bytes = body.len();
+    let (puts, partitions) = puts(&body);
+    let answered = write(&head, body, server, &client, plan(call)).await;
     seen.under_way.fetch_sub(1, Ordering::SeqCst);
     let status = answered.as_ref().ok().map(|answer| answer.status().as_u16());
-    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, status });
+    seen.requests.lock().expect("no test panics while it holds the list").push(Call { bytes, puts, partitions, status });
     answered
 }
 
-fn puts(body: &[u8]) -> usize {
+fn puts(body: &[u8]) -> (usize, usize) {
     let body: Value = serde_json::from_slice(body).expect("a request is JSON");
-    let tables = body["RequestItems"].as_object().expect("a request names tables");
-    tables.values().filter_map(Value::as_array).map(Vec::len).sum()
+    let Some(tables) = body["RequestItems"].as_object() else { return (1, 1) };
+    let puts: Vec<_> = tables.values().filter_map(Value::as_array).flatten().collect();
+    let partitions: BTreeSet<_> = puts.iter().map(|put| put["PutRequest"]["Item"]["PK"].to_string()).collect();
+    (puts.len(), partitions.len())
 }
 
-async fn batch_write(
+async fn write(
     head: &hyper::http::request::Parts,
     body: Bytes,
     server: SocketAddr,
@@ -165,9 +184,10 @@ async fn batch_write(
 ) -> Result<Response<Full<Bytes>>, Cut> {
     match fault {
         Fault::None => forward(head, body, server, client).await,
-        Fault::Code(status, code) => {
-            let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "on purpose" });
-            Ok(response(StatusCode::from_u16(status).expect("a status"), &error))
+        Fault::Code(status, code) => Ok(error(status, code)),
+        Fault::CodeAfter(status, code) => {
+            forward(head, body, server, client).await?;
+            Ok(error(status, code))
         }
         Fault::ResetBefore => Err(Cut),
         Fault::ResetAfter => {
@@ -205,6 +225,35 @@ async fn batch_write(
     }
 }
 
+/// A `BatchGetItem`; of a partial one the last so many keys are kept from the server, and come back as unprocessed.
+async fn read(
+    head: &hyper::http::request::Parts,
+    body: Bytes,
+    server: SocketAddr,
+    client: &Http,
+    fault: Fault,
+) -> Result<Response<Full<Bytes>>, Cut> {
+    let Fault::Partial(count) = fault else { return write(head, body, server, client, fault).await };
+    let mut request: Value = serde_json::from_slice(&body).expect("a request is JSON");
+    let tables = request["RequestItems"].as_object_mut().expect("a request names tables");
+    let (table, asked) = tables.iter_mut().next().expect("a request names a table");
+    let all = asked["Keys"].as_array_mut().expect("a table has keys");
+    let kept = all.split_off(all.len().saturating_sub(count));
+    let (table, nothing_left) = (table.clone(), all.is_empty());
+    let mut found = json!({ "Responses": {} });
+    if !nothing_left {
+        let sent = Bytes::from(serde_json::to_vec(&request).expect("JSON"));
+        let answer = forward(head, sent, server, client).await?;
+        if answer.status() != StatusCode::OK {
+            return Ok(answer);
+        }
+        let whole = answer.into_body().collect().await.unwrap_or_else(|never| match never {}).to_bytes();
+        found = serde_json::from_slice(&whole).expect("an answer is JSON");
+    }
+    found["UnprocessedKeys"] = json!({ table: { "Keys": kept, "ConsistentRead": true } });
+    Ok(response(StatusCode::OK, &found))
+}
+
 /// Asks the server. The check sum of its answer is left out, since the answer may be changed on its way.
 async fn forward(head: &hyper::http::request::Parts, body: Bytes, server: SocketAddr, client: &Http) -> Result<Response<Full<Bytes>>, Cut> {
     let mut request = Request::builder().method(head.method.clone()).uri(format!("http://{server}{}", head.uri.path()));
@@ -218,6 +267,11 @@ async fn forward(head: &hyper::http::request::Parts, body: Bytes, server: Socket
     let body = answer.into_body().collect().await.map_err(|_| Cut)?.to_bytes();
     let answer = Response::builder().status(status).header("content-type", "application/x-amz-json-1.0");
     Ok(answer.body(Full::new(body)).expect("a response"))
+}
+
+fn error(status: u16, code: &str) -> Response<Full<Bytes>> {
+    let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": "on purpose" });
+    response(StatusCode::from_u16(status).expect("a status"), &error)
 }
 
 fn response(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {

@@ -1,0 +1,184 @@
+//! What a run keeps in its work folder so that it can go on: what it is, and what its survey found.
+//!
+//! `run.json` is written before anything else and says by hashes which pipeline, exports and options the run has; a run of the same
+//! ones goes on where that one stopped. `report.json` is written last: with it the run is finished. No file holds a secret.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Error, Kind, Result};
+use crate::exec::options::Options;
+use crate::exec::units::RunFile;
+use crate::plan::Plan;
+use crate::proof::collisions::Collisions;
+use crate::shape::Shape;
+use crate::store;
+
+/// The file that says what a run is.
+const RUN: &str = "run.json";
+/// The file that a finished run has.
+pub(super) const REPORT: &str = "report.json";
+/// What the survey found of the values.
+const SHAPES: &str = "survey.json";
+/// What the survey found of the keys.
+const COLLISIONS: &str = "collisions.bin";
+
+/// Where the run is, from time to time.
+pub(super) const PROGRESS: &str = "progress.json";
+
+/// What a run is. Two runs that are equal write the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// The program's version; another one may write other bytes.
+    dynamorph: String,
+    /// Hashes of what the pipeline means, of the files that are read, and of the options that decide the output.
+    pipeline: String,
+    exports: String,
+    options: String,
+    /// The sinks, as on the command line; for people.
+    pub(super) sinks: Vec<String>,
+    /// How many units there are.
+    pub(super) units: usize,
+}
+
+impl Identity {
+    pub(super) fn new(plan: &Plan, files: &[RunFile], options: &Options, sinks: Vec<String>, units: usize) -> Self {
+        let mut exports = String::new();
+        for RunFile { source, file, export } in files {
+            let (name, items, bytes) = (&file.name, file.items, file.facts.bytes);
+            exports.push_str(&format!("{}/{export}/{name}/{items:?}/{bytes}/", source.0));
+            // An md5 in the manifest says what the file holds; without one, its time or ETag says that it is the same file.
+            match &file.md5 {
+                Some(md5) => exports.push_str(&format!("{md5:?}\n")),
+                None => exports.push_str(&format!("{:?}\n", file.facts.stamp)),
+            }
+        }
+        Self {
+            dynamorph: env!("CARGO_PKG_VERSION").to_owned(),
+            pipeline: hash(&plan.identity()),
+            exports: hash(&exports),
+            options: hash(&options.identity()),
+            sinks,
+            units,
+        }
+    }
+
+    /// Checks that a run that was stopped is this one.
+    fn check_same(&self, stopped: &Self, work: &Path) -> Result<()> {
+        let differs = [
+            ("version of dynamorph", self.dynamorph == stopped.dynamorph),
+            ("pipeline", self.pipeline == stopped.pipeline),
+            ("exports", self.exports == stopped.exports),
+            ("sinks or other options", self.options == stopped.options && self.units == stopped.units),
+        ];
+        let differs: Vec<_> = differs.into_iter().filter(|(_, same)| !same).map(|(what, _)| what).collect();
+        if differs.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Usage, "the work folder holds a run that was stopped, and this is another one")
+            .with("path", work.display())
+            .with("differs", differs.join(", "))
+            .with("hint", "run the same command to go on with that run, or begin anew with --restart, or name another folder with --work"))
+    }
+}
+
+fn hash(text: &str) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What a work folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No run.
+    Nothing,
+    /// A run that has not finished.
+    Unfinished(Identity),
+    /// A run that has.
+    Finished(Identity),
+}
+
+/// Looks which run the folder holds. A list that cannot be read is none: it was cut when the machine stopped, before anything was written.
+pub(super) fn look(work: &Path) -> Result<Found> {
+    let Some(identity) = read(&work.join(RUN))?.and_then(|bytes| serde_json::from_slice(&bytes).ok()) else { return Ok(Found::Nothing) };
+    Ok(if work.join(REPORT).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
+}
+
+/// Whether a run of this identity goes on in the folder, or begins anew. A run that was stopped before its survey had ended has written
+/// nothing, and is forgotten.
+///
+/// # Errors
+/// Kind `Usage` when the folder holds another run that has not finished.
+pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<store::Begin> {
+    match look(work)? {
+        Found::Unfinished(stopped) if !restart && work.join(SHAPES).exists() => {
+            identity.check_same(&stopped, work).map(|()| store::Begin::GoOn)
+        }
+        _ => Ok(store::Begin::Anew),
+    }
+}
+
+/// Forgets which run the folder holds; the first step when it is emptied.
+pub(super) fn forget(work: &Path) -> Result<()> {
+    for name in [RUN, REPORT, SHAPES, COLLISIONS, PROGRESS] {
+        match fs::remove_file(work.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&work.join(name), error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says which run the folder holds from now on.
+pub(super) fn begin(work: &Path, identity: &Identity) -> Result<()> {
+    store::write_atomically(&work.join(RUN), &json(identity)?)
+}
+
+/// Keeps what the survey found.
+pub(super) fn keep_survey(work: &Path, shapes: &[Shape], collisions: &Collisions) -> Result<()> {
+    store::write_atomically(&work.join(COLLISIONS), &collisions.to_bytes())?;
+    // Written last: with it the survey is whole.
+    store::write_atomically(&work.join(SHAPES), &json(&shapes)?)
+}
+
+/// What the survey of the same run found before it was stopped, if it came to its end.
+pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)>> {
+    let (Some(shapes), Some(collisions)) = (read(&work.join(SHAPES))?, read(&work.join(COLLISIONS))?) else { return Ok(None) };
+    match (serde_json::from_slice(&shapes), Collisions::from_bytes(&collisions)) {
+        (Ok(shapes), Some(collisions)) => Ok(Some((shapes, collisions))),
+        _ => Err(Error::new(Kind::Input, "what the survey of the stopped run found cannot be read")
+            .with("path", work.display())
+            .with("hint", "begin anew with --restart")),
+    }
+}
+
+/// Takes away what only a run that goes on needs; the run is finished.
+pub(super) fn tidy(work: &Path) {
+    for name in [SHAPES, COLLISIONS, PROGRESS] {
+        // A file that stays is in nobody's way.
+        let _ = fs::remove_file(work.join(name));
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::new(Kind::Bug, "cannot write the state of the run").caused_by(error))
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::new(Kind::Output, "cannot use the work folder").with("path", path.display()).caused_by(error)
+}

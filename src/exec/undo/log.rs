@@ -1,0 +1,161 @@
+//! Reads the undo log of a unit: the first record of each key, in bounded memory.
+//!
+//! A unit that is run again appends its puts again, and what it read then may be its own items; so of several records of one key only the
+//! first tells what was there before. A run puts each key once, so that all records of a key are in the file of one unit. Which keys were
+//! seen is kept as 128-bit hashes. A file of more records than fit is walked over several times, each time for another part of the keys;
+//! so nothing but one part of the hashes is in memory, and nothing is copied on disk.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxBuildHasher;
+use sha2::{Digest as _, Sha256};
+
+use crate::codec::canonical;
+use crate::codec::ddb_json::{PutRecord, decode_put_record};
+use crate::error::{Error, Kind, Result};
+use crate::model::Arena;
+
+/// Hashes of keys in memory: some 64 MB.
+const HASHES: u64 = 2_000_000;
+
+/// The files of a log, in the order of their units.
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = || -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with("unit-") && name.ends_with(".jsonl") {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    };
+    match list() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| failed(folder, error)),
+    }
+}
+
+/// Gives the first record of each key, with its line, in the order of the file.
+///
+/// # Errors
+/// Kind `Input` when a line is no record, the last one excepted where its end is missing: the machine or the program stopped while it was
+/// written, and its put was never sent. What `take` says.
+pub(super) fn first_records(path: &Path, take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
+    first_records_by(path, HASHES, take)
+}
+
+fn first_records_by(path: &Path, hashes: u64, mut take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
+    let mut lines = 0_u64;
+    each_line(path, |_, _| {
+        lines += 1;
+        Ok(())
+    })?;
+    let passes = u128::from(lines.div_ceil(hashes).max(1));
+    let mut scratch = Vec::new();
+    let mut arena = Arena::new();
+    for pass in 0..passes {
+        let mut seen: HashSet<u128, FxBuildHasher> = HashSet::default();
+        each_line(path, |number, line| {
+            arena.reset();
+            let wrong = |found: String| {
+                Error::new(Kind::Input, "a line of the undo log cannot be read")
+                    .with("file", path.display())
+                    .with("line", number)
+                    .with("found", found)
+                    .with("hint", "the file was changed or damaged after the run; what stands before this line may be taken back, nothing behind it is")
+            };
+            let text = std::str::from_utf8(line).map_err(|_| wrong("text that is not UTF-8".to_owned()))?;
+            let record = decode_put_record(text, &arena).map_err(|reason| wrong(reason.to_string()))?;
+            let hash = hash_of(&record, &mut scratch);
+            // The remainder spreads as evenly as the hash does, which knows nothing of it.
+            if hash % passes == pass && seen.insert(hash) { take(line, &record) } else { Ok(()) }
+        })?;
+    }
+    Ok(())
+}
+
+/// A number for a key in its table; numbers in the key count by value.
+fn hash_of(record: &PutRecord<'_>, scratch: &mut Vec<u8>) -> u128 {
+    scratch.clear();
+    scratch.extend_from_slice(&(record.table.len() as u64).to_be_bytes());
+    scratch.extend_from_slice(record.table.as_bytes());
+    canonical::write_item(&record.key, scratch);
+    Sha256::digest(&*scratch)[..16].iter().fold(0, |hash, byte| hash << 8 | u128::from(*byte))
+}
+
+/// Gives each line with its number, from 1. A last line without its end is passed over.
+fn each_line(path: &Path, mut take: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    let mut file = BufReader::with_capacity(256 << 10, File::open(path).map_err(|error| failed(path, error))?);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        file.read_until(b'\n', &mut line).map_err(|error| failed(path, error))?;
+        match line.strip_suffix(b"\n") {
+            Some(line) => take(number, line)?,
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: io::Error) -> Error {
+    Error::new(Kind::Input, "cannot read the undo log").with("path", path.display()).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(key: &str, wrote: u128) -> String {
+        format!("{{\"table\":\"t\",\"key\":{{\"n\":{{\"N\":\"{key}\"}}}},\"wrote\":\"{wrote:032x}\",\"old\":null}}\n")
+    }
+
+    fn read(text: &str, hashes: u64) -> Result<Vec<u128>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unit-00001.jsonl");
+        fs::write(&path, text).unwrap();
+        let mut found = Vec::new();
+        first_records_by(&path, hashes, |_, record| {
+            found.push(record.wrote);
+            Ok(())
+        })?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    #[test]
+    fn the_first_record_of_a_key_wins_for_any_number_of_passes() {
+        let text: String = [("1", 1), ("2", 2), ("1.0", 3), ("3", 4), ("2", 5)].iter().map(|(key, wrote)| line(key, *wrote)).collect();
+        for hashes in [1, 2, 100] {
+            assert_eq!(read(&text, hashes).unwrap(), [1, 2, 4], "{hashes}");
+        }
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_is_passed_over_and_any_other_broken_line_is_an_error() {
+        let (first, second) = (line("1", 1), line("2", 2));
+        for cut in 0..second.len() {
+            assert_eq!(read(&format!("{first}{}", &second[..cut]), 100).unwrap(), [1]);
+        }
+        let error = read(&format!("{first}{}\n{second}", &second[..20]), 100).unwrap_err();
+        assert!(error.context().contains(&("line", "2".to_owned())), "{error}");
+        assert_eq!(read("", 100).unwrap(), [0_u128; 0]);
+    }
+
+    #[test]
+    fn the_files_of_the_units_are_found_in_order_and_others_are_not_taken_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["unit-00002.jsonl", "unit-00001.jsonl", "left.jsonl", "unit-00003.json"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names: Vec<_> = files(folder.path()).unwrap().into_iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["unit-00001.jsonl", "unit-00002.jsonl"]);
+        assert_eq!(files(&folder.path().join("nothing")).unwrap(), Vec::<PathBuf>::new());
+    }
+}
