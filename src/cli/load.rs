@@ -22,13 +22,9 @@ pub(crate) fn load(args: &Args, command: &Load) -> Result<u8, Failure> {
         OutputFolder::S3(folder) => folder,
         OutputFolder::Local(dir) => return Err(on_this_machine(&dir).into()),
     };
-    let options = LoadOptions {
-        table_names: table_names(&command.table)?,
-        only: command.only.clone(),
-        stop: interrupt::stop_on_signals(),
-        ..LoadOptions::default()
-    };
-    let summary = follow(args, &connections, &folder, &options)?;
+    let (table_names, stop) = (table_names(&command.table)?, interrupt::stop_on_signals());
+    let options = LoadOptions { table_names, only: command.only.clone(), stop, ..LoadOptions::default() };
+    let summary = follow(args, &connections, &folder, &options).map_err(interrupt::how_to_go_on)?;
     match args.output {
         Output::Text => print(&text(&summary))?,
         Output::Json => print(&format!("{}\n", json(&summary)))?,

@@ -53,10 +53,9 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let loaded = match import {
         Some(_) if too_many => None,
         Some(folder) => {
-            let options = LoadOptions { stop, ..LoadOptions::default() };
-            let loaded = load::follow(args, &connections, &folder, &options);
-            // What is written is written, so another command goes on from here.
-            Some(loaded.map_err(|error| error.with("goes on with", format_args!("dynamorph load {folder}")))?)
+            // The run is done, so another command goes on.
+            let next = |error: Error| error.with("goes on with", format_args!("dynamorph load {folder}"));
+            Some(load::follow(args, &connections, &folder, &LoadOptions { stop, ..LoadOptions::default() }).map_err(next)?)
         }
         None => None,
     };

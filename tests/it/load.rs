@@ -395,13 +395,30 @@ fn a_table_of_somebody_else_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_table_that_is_being_made_may_be_ours_although_no_list_names_its_import() {
+    let says = |started: fn() -> Answer| {
+        move |action: &str, _: &Value, _| match action {
+            "DescribeTable" => Answer::Json(json!({ "Table": { "TableName": "scene", "TableArn": TABLE_ARN, "TableStatus": "CREATING" } })),
+            "ListImports" => Answer::Json(json!({ "ImportSummaryList": [] })),
+            "ImportTable" => started(),
+            _ => described("COMPLETED", &counted(9, 9, 0)),
+        }
+    };
+    let ours = Scene::new(says(|| described("IN_PROGRESS", &json!({}))));
+    assert!(ours.load(Stop::default()).unwrap().ok);
+    let others = Scene::new(says(|| Answer::Error("ResourceInUseException", "Table already exists: scene")));
+    let error = others.load(Stop::default()).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (Kind::Usage, "the table exists, and an import makes a new one"));
+}
+
+#[test]
 fn what_the_service_answers_to_the_request_has_its_own_advice_and_exit_code() {
     for (code, exit, parts) in [
         ("ResourceInUseException", 2, ["the table exists", "--table"]),
         ("LimitExceededException", 5, ["runs as many imports as it will", "run the same command again"]),
         ("ImportConflictException", 1, ["at odds with an earlier one", "list-imports"]),
         ("AccessDeniedException", 1, ["the service denies the import", "logs:CreateLogGroup"]),
-        ("ValidationException", 1, ["the service refuses the request", "dynamodb:ImportTable"]),
+        ("ValidationException", 1, ["DynamoDB refuses the request", "dynamodb:ImportTable"]),
     ] {
         let scene = Scene::new(move |action, _, _| match action {
             "ImportTable" => Answer::Error(code, "the service's own words"),
@@ -450,8 +467,7 @@ fn a_network_that_fails_ends_the_following_and_says_how_to_go_on() {
 
 #[test]
 fn an_interrupt_ends_the_following_and_leaves_the_import() {
-    let scene = Scene::new(ends("COMPLETED", counted(9, 9, 0)));
-    let stop = Stop::default();
+    let (scene, stop) = (Scene::new(ends("COMPLETED", counted(9, 9, 0))), Stop::default());
     stop.ask();
     let error = scene.load(stop).unwrap_err();
     assert_eq!((error.kind(), error.message()), (Kind::Interrupted, "stopped following the imports, which go on"));
