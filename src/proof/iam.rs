@@ -321,6 +321,8 @@ impl PolicyWriter<'_> {
         self.allow("StartImports", &["dynamodb:DescribeTable", "dynamodb:ImportTable", "dynamodb:ListImports"], tables.clone());
         let runs = tables.iter().map(|table| format!("{table}/import/*")).collect();
         self.allow("FollowImports", &["dynamodb:DescribeImport"], runs);
+        // Lists belong to the endpoint, not to a table.
+        self.allow("FindImports", &["dynamodb:ListImports"], vec!["*".to_owned()]);
         let objects = imports.iter().map(|place| self.objects(place)).collect();
         self.allow("LetImportsRead", &["s3:GetObject"], objects);
         // Under which prefix the import lists is not documented; AWS's own example has no condition.
