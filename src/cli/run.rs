@@ -135,7 +135,7 @@ fn destination(text: &str, command: &Run, work: &Path, connections: &Connections
     let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
-        None if text == "dynamodb" => Ok(Destination::DynamoDb(live(&command.live, work, connections))),
+        None if text == "dynamodb" => Ok(Destination::DynamoDb(Box::new(live(&command.live, work, connections)))),
         Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),

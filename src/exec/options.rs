@@ -45,7 +45,7 @@ pub enum Destination {
     Batch(PathBuf),
     /// `dynamodb`
     #[cfg(feature = "dynamodb")]
-    DynamoDb(batch_write::Options),
+    DynamoDb(Box<batch_write::Options>),
 }
 
 /// What a run may be told.
@@ -418,7 +418,7 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))
                 }
                 #[cfg(feature = "dynamodb")]
-                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new(live.clone(), Arc::clone(&targets), &options.table_names)?),
+                Destination::DynamoDb(live) => Box::new(DynamoDbSink::new((**live).clone(), Arc::clone(&targets), &options.table_names)?),
             })
         })
         .collect()

@@ -555,6 +555,22 @@ fn an_error_for_good_stops_all_requests() {
 }
 
 #[test]
+fn conditional_puts_of_one_key_arrive_in_order_whatever_fails() {
+    let server = server();
+    let proxy = Proxy::start(server.address(), |call| match call % 9 {
+        2 => Fault::CodeAfter(500, "InternalServerError"),
+        5 => Fault::Code(400, "ThrottlingException"),
+        _ => Fault::None,
+    });
+    // Each version is newer than the one before it, and would be kept out by the one behind it.
+    let version = |version| docs(20).into_iter().map(move |doc| Doc { text: format!("version {version}"), ..doc });
+    let all: Vec<Doc> = (0..4).flat_map(version).collect();
+    let (written, _) = write(&under(Condition::IfNewer("text".to_owned()), &proxy.url()), &all, 33).unwrap();
+    assert_eq!((written.items, written.kept), (BTreeMap::from([(2, 80)]), BTreeMap::new()));
+    assert_eq!(held(&server), expected(&version(3).collect::<Vec<_>>()));
+}
+
+#[test]
 fn a_conditional_put_that_the_service_does_not_allow_names_its_action() {
     let server = server();
     let proxy = Proxy::start(server.address(), |_| Fault::Code(400, "AccessDeniedException"));

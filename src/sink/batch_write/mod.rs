@@ -203,6 +203,9 @@ impl Sink for DynamoDbSink {
     }
 }
 
+/// Bytes that a put takes beside its texts, about: its key, its places, what it costs.
+const PUT: usize = 160;
+
 /// Room is counted in units of this many bytes, because the count has 32 bits.
 const PERMIT: usize = 1024;
 
@@ -279,7 +282,8 @@ impl Writer for Lane {
             if table.puts.len() == 0 {
                 continue;
             }
-            let bytes = (table.puts.bytes() + table.known.bytes() + table.to_log.bytes() + table.sources.len()).min(self.limits.memory);
+            let texts = table.puts.bytes() + table.known.bytes() + table.to_log.bytes() + table.sources.len();
+            let bytes = (texts + table.puts.len() * PUT).min(self.limits.memory);
             let permits = u32::try_from(permits(bytes)).expect("permits fit 32 bits");
             let room = self.aws.block_on(Arc::clone(&self.room).acquire_many_owned(permits));
             let sent = match (room, &self.chunks) {
