@@ -92,6 +92,8 @@ pub use exec::{
     Counts, Destination, ExampleFailure, Input, Inspection, Job, Options, Status, Stop, Summary, UNIT_BYTES, check_examples, event,
     inspect, status,
 };
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+pub use exec::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
 pub use exec::{RowReport, Shown, Target, TargetReport, Verification, VerifyOptions, verify};
 #[cfg(feature = "dynamodb")]
 pub use exec::{UndoCounts, UndoOptions, Undone, undo};

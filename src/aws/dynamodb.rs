@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows what is asked. The live sink has a queue of its own and takes only what an error means from here.
 
+pub mod import;
 mod items;
 pub mod read_rate;
 pub mod scan;
@@ -46,7 +47,7 @@ impl DynamoDb {
 
     /// Sets how long the service may give no usable answer.
     #[must_use]
-    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+    pub fn with_patience(mut self, patience: Duration) -> Self {
         self.asker.patience = patience;
         self
     }

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Verify(VerifyTargets),
     /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
     Undo(Undo),
+    /// Import what `run --to import:s3://…` wrote into new tables, follow the imports, and compare the counts.
+    Load(Load),
 }
 
 #[derive(Debug, clap::Args)]
@@ -131,7 +133,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) live: Live,
     #[command(flatten)]
-    pub(crate) import: Import,
+    pub(crate) import: FilesForImport,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -182,7 +184,7 @@ impl Live {
 /// What files for import are like.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of --to import:DIR")]
-pub(crate) struct Import {
+pub(crate) struct FilesForImport {
     /// How items are written.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ImportFormat::DynamodbJson)]
     pub(crate) import_format: ImportFormat,
@@ -192,9 +194,13 @@ pub(crate) struct Import {
     /// The text of an object before it is compressed, such as 256MiB.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub(crate) import_object_size: usize,
+    /// When the files are in S3, import them into new tables, as `dynamorph load` does. Not where there are more rejects than
+    /// --max-rejects.
+    #[arg(long)]
+    pub(crate) start_import: bool,
 }
 
-impl Import {
+impl FilesForImport {
     pub(crate) fn options(&self) -> import_files::Options {
         import_files::Options {
             format: match self.import_format {
@@ -222,6 +228,21 @@ pub(crate) enum ImportFormat {
 pub(crate) enum ImportCompression {
     Gzip,
     Zstd,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Load {
+    /// The prefix that `run --to import:s3://BUCKET/PREFIX` wrote, or that such a folder was copied to: s3://BUCKET/PREFIX.
+    #[arg(value_name = "FILES")]
+    pub(crate) files: String,
+    /// The real name of a table of the pipeline, for example docs=prod-docs; it wins over that in the files. Repeat for more.
+    #[arg(long, value_name = "NAME=REAL")]
+    pub(crate) table: Vec<String>,
+    /// Load only this table, by its name in the pipeline. Repeat for more.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) service: Service,
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ mod check;
 mod iam_policy;
 mod inspect;
 mod interrupt;
+mod load;
 mod progress;
 mod report;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Status(command) => status::status(&args, command),
         Command::Verify(command) => verify::verify(&args, command),
         Command::Undo(command) => undo::undo(&args, command),
+        Command::Load(command) => load::load(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -3,12 +3,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use dynamorph::Summary;
 use dynamorph::limits::thousands;
 use dynamorph::sink::Traffic;
+use dynamorph::{LoadSummary, Summary};
 
-pub(crate) fn json(summary: &Summary) -> String {
-    serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
+/// The summary, with what was loaded as `load` where something was.
+pub(crate) fn json(summary: &Summary, loaded: Option<&LoadSummary>) -> String {
+    #[derive(serde::Serialize)]
+    struct Both<'s> {
+        #[serde(flatten)]
+        summary: &'s Summary,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        load: Option<&'s LoadSummary>,
+    }
+    serde_json::to_string_pretty(&Both { summary, load: loaded }).expect("a summary has only string keys and finite numbers")
 }
 
 /// The end table: an entity a row, then the sinks, what was mended on the way, and the rejects.

@@ -5,27 +5,33 @@ use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
 use dynamorph::sink::batch_write::{self, Condition};
-use dynamorph::store::Location;
-use dynamorph::{Destination, Input, Job, Options, Plan};
+use dynamorph::store::{Location, OutputFolder, S3Folder};
+use dynamorph::{Destination, Input, Job, LoadOptions, Options, Plan};
 
 use crate::cli::args::{Args, Live, Output, Run};
-use crate::cli::check::load;
+use crate::cli::check;
 use crate::cli::progress::Progress;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, Failure, REJECTS, interrupt, print, report};
+use crate::cli::{DONE, FAILED, Failure, REJECTS, interrupt, load, print, report};
 
 pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
-    let plan = load(&command.pipeline)?;
+    let plan = check::load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let inputs = command.from.iter().map(|text| input(&plan, text, &connections)).collect::<Result<Vec<_>, _>>()?;
     let work = command.work.clone().unwrap_or_else(|| default_work(&command.pipeline, &inputs));
     let destinations = command.to.iter().map(|text| destination(text, command, &work, &connections)).collect::<Result<Vec<_>, _>>()?;
     check_live(command)?;
+    let names = table_names(&command.table)?;
+    let import = command.import.start_import.then(|| only_import(&destinations)).transpose()?;
+    if import.is_some() {
+        let tables = plan.targets().tables.iter().map(|table| names.get(&table.name).unwrap_or(&table.name).as_str());
+        load::check_new(&connections, &tables.collect::<Vec<_>>())?;
+    }
     let options = Options {
         destinations,
         overwrite: command.overwrite,
         import: command.import.options(),
-        table_names: table_names(&command.table)?,
+        table_names: names,
         jobs: jobs(command.jobs),
         limit: command.limit,
         only: command.only.clone(),
@@ -38,11 +44,42 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
     let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
     drop(progress);
-    match args.output {
-        Output::Text => print(&report::text(&summary, &work, args.verbose > 0))?,
-        Output::Json => print(&format!("{}\n", report::json(&summary)))?,
+    let too_many = summary.rejects.count > command.max_rejects;
+    // The text first, since an import takes a while.
+    if args.output == Output::Text {
+        print(&report::text(&summary, &work, args.verbose > 0))?;
     }
-    Ok(if summary.rejects.count > command.max_rejects { REJECTS } else { DONE })
+    let loaded = match import {
+        Some(_) if too_many => None,
+        Some(folder) => Some(load::follow(args, &connections, &folder, LoadOptions::default())?),
+        None => None,
+    };
+    match (args.output, &loaded) {
+        (Output::Text, Some(loaded)) => print(&format!("\n{}", load::text(loaded)))?,
+        (Output::Text, None) if command.import.start_import => {
+            print("\nno import was started, since there are more rejects than --max-rejects; `dynamorph load` starts it\n")?;
+        }
+        (Output::Text, None) => {}
+        (Output::Json, _) => print(&format!("{}\n", report::json(&summary, loaded.as_ref())))?,
+    }
+    Ok(match loaded {
+        _ if too_many => REJECTS,
+        Some(loaded) if !loaded.ok => FAILED,
+        _ => DONE,
+    })
+}
+
+/// The folder that --start-import means.
+fn only_import(destinations: &[Destination]) -> Result<S3Folder, Error> {
+    let folders = destinations.iter().filter_map(|destination| match destination {
+        Destination::Import(OutputFolder::S3(folder)) => Some(folder),
+        _ => None,
+    });
+    match folders.collect::<Vec<_>>()[..] {
+        [folder] => Ok(folder.clone()),
+        _ => Err(Error::new(Kind::Usage, "--start-import imports what one --to import:s3://BUCKET/PREFIX writes")
+            .with("hint", "name one such sink, or take --start-import away")),
+    }
 }
 
 /// `.dynamorph/PIPELINE`; where rejects of that folder are what is read, `.dynamorph/PIPELINE.replay`, and so on.

@@ -230,6 +230,7 @@ impl Job {
             }
             self.check_counts(unit, &ledger)?;
         }
+        ledger.check_kinds(&self.files)?;
         self.check_exports(&ledger)?;
         let partitions = log.finish()?;
         let found = self.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;

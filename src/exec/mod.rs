@@ -9,8 +9,11 @@ mod examples;
 mod inspect;
 mod job;
 mod ledger;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+mod load;
 mod options;
 mod pass;
+mod record;
 mod rejects;
 mod route;
 mod state;
@@ -27,6 +30,8 @@ pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};
 pub use job::Job;
 pub use ledger::Counts;
+#[cfg(all(feature = "dynamodb", feature = "s3"))]
+pub use load::{LoadEvent, LoadOptions, LoadSummary, TableLoad, check_new, load};
 pub use options::{Destination, Input, Options, UNIT_BYTES};
 pub use status::{Status, status};
 pub use stop::Stop;

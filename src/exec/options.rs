@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rayon::ThreadPool;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::record::Holds;
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
@@ -349,7 +350,8 @@ pub(super) fn open_inputs(plan: &Plan, inputs: &[Input], reading: &manifest::Opt
             continue;
         }
         for export in manifest::open_all(&named, reading)? {
-            files.extend(export.files.iter().map(|file| RunFile { source: id, export: exports.len(), file: file.clone() }));
+            let (at, holds) = (exports.len(), Holds::of(&export));
+            files.extend(export.files.iter().map(|file| RunFile { source: id, export: at, holds, file: file.clone() }));
             exports.push((id, export));
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::ledger::Ledger;
+use crate::exec::record::Holds;
 use crate::model::{FileId, SourceId};
 use crate::sink::Written;
 use crate::source::manifest::DataFile;
@@ -20,6 +21,8 @@ pub(crate) struct RunFile {
     pub(crate) file: DataFile,
     /// The export it belongs to, by its place among those of the run.
     pub(crate) export: usize,
+    /// What it holds.
+    pub(crate) holds: Holds,
 }
 
 /// Whole data files that are worked on together.
@@ -92,7 +95,7 @@ mod tests {
     fn file(name: &str, bytes: u64) -> RunFile {
         let facts = Facts { bytes, stamp: Stamp::Modified(None) };
         let file = DataFile { location: Location::Local(name.into()), name: name.to_owned(), items: None, md5: None, facts };
-        RunFile { source: SourceId(0), export: 0, file }
+        RunFile { source: SourceId(0), export: 0, holds: Holds::Either, file }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Files for DynamoDB's imports, as the program writes them and as others read them.
+//! Files for `DynamoDB`'s imports, as the program writes them and as others read them.
 
 use std::fs;
 use std::path::Path;

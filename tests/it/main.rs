@@ -13,6 +13,8 @@ mod incremental;
 mod interop;
 mod layers;
 mod live;
+mod load;
+mod mixed;
 mod order;
 mod pipelines;
 mod program;

@@ -1,4 +1,4 @@
-"""Serves S3 that others wrote, on a free port of this machine, until standard input ends.
+"""Serves S3 and DynamoDB that others wrote, on a free port of this machine, until standard input ends.
 
 usage: serve.py {ministack|moto}
 
@@ -38,7 +38,7 @@ def ministack():
     # Bound before the server starts, so that nobody else can have the port; connections wait until it listens.
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    os.environ.update(GATEWAY_PORT=str(port), BIND_HOST="127.0.0.1", SERVICES="s3", LOG_LEVEL="ERROR")
+    os.environ.update(GATEWAY_PORT=str(port), BIND_HOST="127.0.0.1", SERVICES="s3,dynamodb", LOG_LEVEL="ERROR")
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
     from ministack.app import app

@@ -274,7 +274,7 @@ fn change_records_are_told_by_their_images() {
     ] {
         for line in [format!(" $ion_1_0 {{Record:{{{members}}}}}"), format!("{{{members}}}"), format!("{{ Record : {{{members}}} , }}")] {
             let arena = Arena::new();
-            let Decoded { record: Record::Change(change), source } =
+            let Decoded { record: Record::Change(change), source, .. } =
                 decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"))
             else {
                 panic!("{line}")

@@ -97,11 +97,11 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl Options {
     /// How many objects of a table grow side by side: a window's pieces go to one after the other, so that each has a share of every hot
     /// key, and the pool compresses as many at a time. At most 1 GiB of text a table, since each unit leaves so many short objects.
-    fn side_by_side(self, object_bytes: u64) -> usize {
-        match object_bytes {
+    fn side_by_side(self) -> usize {
+        match self.object_bytes {
             0..=0x1000_0000 => 4,
             0x1000_0001..=0x2000_0000 => 2,
             _ => 1,

@@ -2,7 +2,7 @@
 //!
 //! An export has the items of a partition key together, and new keys often bring more of them together. An import that reads them so
 //! writes to one partition at a time, the "rolling hot partition" that AWS warns of ("Best practices for importing from Amazon S3 into
-//! DynamoDB").
+//! `DynamoDB`").
 
 use std::hash::Hasher as _;
 

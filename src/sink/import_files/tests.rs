@@ -281,7 +281,7 @@ fn a_table_of_more_objects_than_an_import_takes_is_an_error() {
 fn large_objects_grow_alone() {
     let (mib, gib) = (1 << 20, 1 << 30);
     for (object_bytes, side_by_side) in [(1, 4), (256 * mib, 4), (256 * mib + 1, 2), (512 * mib, 2), (512 * mib + 1, 1), (5 * gib, 1)] {
-        assert_eq!(Limits::default().side_by_side(object_bytes), side_by_side, "{object_bytes}");
+        assert_eq!(Options { object_bytes, ..JSON }.side_by_side(), side_by_side, "{object_bytes}");
     }
 }
 

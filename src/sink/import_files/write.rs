@@ -100,7 +100,7 @@ struct Piece {
 
 impl Objects {
     pub(super) fn new(folders: Arc<TableFolders>, options: Options, limits: Limits, spawn: Spawn, unit: u32) -> Result<Self> {
-        let side_by_side = limits.side_by_side(options.object_bytes);
+        let side_by_side = options.side_by_side();
         let table = || Table {
             batches: Vec::new(),
             bytes: 0,

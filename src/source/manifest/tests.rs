@@ -456,7 +456,29 @@ fn one_of_several_exports_is_chosen() {
         let error = chosen(choice).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    for wrong in ["as-of soon", "as-of", "", "a/b", "as-of 2026-1-1"] {
+    assert_eq!(
+        "as-of 2024-02-29T23:59:59.999Z".parse::<Choice>().map(|choice| choice.to_string()).unwrap(),
+        "as-of 2024-02-29T23:59:59.999Z"
+    );
+    assert!("as-of 2000-02-29".parse::<Choice>().is_ok());
+    for wrong in [
+        "as-of soon",
+        "as-of",
+        "",
+        "a/b",
+        "as-of 2026-1-1",
+        "as-of 2026-13-01",
+        "as-of 2026-02-31",
+        "as-of 2026-02-29",
+        "as-of 1900-02-29",
+        "as-of 2026-04-31",
+        "as-of 0000-00-00",
+        "as-of 2026-01-00",
+        "as-of 2026-01-01T99:99:99",
+        "as-of 2026-01-01T24:00",
+        "as-of 2026-01-01T23:60",
+        "as-of 2026-01-01T23:59:60Z",
+    ] {
         assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
     }
     let error = open_with(&folder.join(SUMMARY), &Options { choice: Some(Choice::Latest), ..Options::default() }).unwrap_err();

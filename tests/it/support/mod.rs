@@ -1,6 +1,7 @@
 //! Servers for the tests: a `DynamoDB` that others wrote, in this process, S3 that others wrote, beside it, and proxies in front of them
 //! that fail on purpose.
 
+pub(crate) mod imports;
 pub(crate) mod proxy;
 pub(crate) mod s3;
 pub(crate) mod s3_proxy;

@@ -1,4 +1,4 @@
-//! S3 that others wrote. A server is started once for all tests, by the Python of `tests/python`, and ends with this process.
+//! S3 that others wrote, with a `DynamoDB` that imports from it. A server is started once for all tests, by the Python of `tests/python`, and ends with this process.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
