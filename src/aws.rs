@@ -13,7 +13,6 @@ pub mod s3;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aws_config::profile::ProfileFileCredentialsProvider;
@@ -227,20 +226,6 @@ impl Aws {
             Some(url) => format!("{url} (region {region})"),
             None => format!("region {region}"),
         }
-    }
-
-    /// Listens for Ctrl-C, which from now on ends nothing by itself: it sets the flag.
-    #[must_use]
-    pub fn interrupted(&self) -> Arc<AtomicBool> {
-        let flag = Arc::new(AtomicBool::new(false));
-        let set = Arc::clone(&flag);
-        self.spawn(async move {
-            // Where nobody can listen, Ctrl-C ends the process as ever.
-            if tokio::signal::ctrl_c().await.is_ok() {
-                set.store(true, Ordering::Release);
-            }
-        });
-        flag
     }
 
     /// Waits for a future on the calling thread, which must be no thread of a runtime.

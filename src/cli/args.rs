@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what is in an export: entities, key shapes, attributes, drift, sizes, hot keys.
     Inspect(Inspect),
+    /// Import what `run --to import:s3://…` wrote into new tables, follow the imports, and compare the counts.
+    Load(Load),
     /// Print the IAM policy that lets a run do its work, and nothing else.
     IamPolicy(IamPolicy),
     /// Say where a run is, from another terminal, or what a finished run did.
@@ -55,8 +57,6 @@ pub(crate) enum Command {
     Verify(VerifyTargets),
     /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
     Undo(Undo),
-    /// Import what `run --to import:s3://…` wrote into new tables, follow the imports, and compare the counts.
-    Load(Load),
 }
 
 #[derive(Debug, clap::Args)]

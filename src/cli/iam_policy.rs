@@ -20,7 +20,10 @@ pub(crate) fn iam_policy(args: &Args, command: &IamPolicy) -> Result<u8, Failure
     let plan = load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let mut notes = Vec::new();
-    let mut access = Access { tables: tables(&plan, command)?, undo: command.undo, ..Access::default() };
+    let names = tables(&plan, command)?;
+    let tagged = plan.targets().tables.iter().zip(&names).filter(|(table, _)| !table.creation.tags.is_empty());
+    let tagged = tagged.map(|(_, name)| name.clone()).collect();
+    let mut access = Access { tables: names, tagged, undo: command.undo, ..Access::default() };
     sinks(&plan, command, &mut access)?;
     targets(command, &mut access)?;
     let exported = exports(&plan, command, &connections, &mut access, &mut notes)?;

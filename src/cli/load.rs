@@ -14,7 +14,7 @@ use crate::cli::args::{Args, Load, Output};
 use crate::cli::report::{aligned, counted};
 use crate::cli::run::table_names;
 use crate::cli::service::Connections;
-use crate::cli::{DONE, FAILED, Failure, print};
+use crate::cli::{DONE, FAILED, Failure, interrupt, print};
 
 pub(crate) fn load(args: &Args, command: &Load) -> Result<u8, Failure> {
     let connections = Connections::new(&command.service);
@@ -22,8 +22,9 @@ pub(crate) fn load(args: &Args, command: &Load) -> Result<u8, Failure> {
         OutputFolder::S3(folder) => folder,
         OutputFolder::Local(dir) => return Err(on_this_machine(&dir).into()),
     };
-    let options = LoadOptions { table_names: table_names(&command.table)?, only: command.only.clone(), ..LoadOptions::default() };
-    let summary = follow(args, &connections, &folder, options)?;
+    let (table_names, stop) = (table_names(&command.table)?, interrupt::stop_on_signals());
+    let options = LoadOptions { table_names, only: command.only.clone(), stop, ..LoadOptions::default() };
+    let summary = follow(args, &connections, &folder, &options).map_err(interrupt::how_to_go_on)?;
     match args.output {
         Output::Text => print(&text(&summary))?,
         Output::Json => print(&format!("{}\n", json(&summary)))?,
@@ -32,9 +33,8 @@ pub(crate) fn load(args: &Args, command: &Load) -> Result<u8, Failure> {
 }
 
 /// Loads, and says on stderr how far it is.
-pub(crate) fn follow(args: &Args, connections: &Connections, folder: &S3Folder, options: LoadOptions) -> Result<LoadSummary, Error> {
+pub(crate) fn follow(args: &Args, connections: &Connections, folder: &S3Folder, options: &LoadOptions) -> Result<LoadSummary, Error> {
     let aws = Aws::connect(&connections.options())?;
-    let interrupted = Some(aws.interrupted());
     let quiet = args.quiet || args.output == Output::Json;
     let mut said = None;
     let mut observer = |event: LoadEvent<'_>| {
@@ -52,7 +52,7 @@ pub(crate) fn follow(args: &Args, connections: &Connections, folder: &S3Folder, 
             said = Some(line);
         }
     };
-    dynamorph::load(&DynamoDb::connect(aws)?, folder, &LoadOptions { interrupted, ..options }, &mut observer)
+    dynamorph::load(&DynamoDb::connect(aws)?, folder, options, &mut observer)
 }
 
 /// Checks that an import can make these tables, before there are files for it.

@@ -43,11 +43,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Check(command) => check::check(&args, command),
         Command::Run(command) => run::run(&args, command),
         Command::Inspect(command) => inspect::inspect(&args, command),
+        Command::Load(command) => load::load(&args, command),
         Command::IamPolicy(command) => iam_policy::iam_policy(&args, command),
         Command::Status(command) => status::status(&args, command),
         Command::Verify(command) => verify::verify(&args, command),
         Command::Undo(command) => undo::undo(&args, command),
-        Command::Load(command) => load::load(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         let tables = plan.targets().tables.iter().map(|table| names.get(&table.name).unwrap_or(&table.name).as_str());
         load::check_new(&connections, &tables.collect::<Vec<_>>())?;
     }
+    let stop = interrupt::stop_on_signals();
     let options = Options {
         destinations,
         overwrite: command.overwrite,
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         work: work.clone(),
         restart: command.restart,
         unit_bytes: command.unit_size as u64,
-        stop: interrupt::stop_on_signals(),
+        stop: stop.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
     let summary = Job::open(plan, &inputs, options)?.run(&mut progress).map_err(interrupt::how_to_go_on)?;
@@ -51,7 +52,11 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     }
     let loaded = match import {
         Some(_) if too_many => None,
-        Some(folder) => Some(load::follow(args, &connections, &folder, LoadOptions::default())?),
+        Some(folder) => {
+            // The run is done, so another command goes on.
+            let next = |error: Error| error.with("goes on with", format_args!("dynamorph load {folder}"));
+            Some(load::follow(args, &connections, &folder, &LoadOptions { stop, ..LoadOptions::default() }).map_err(next)?)
+        }
         None => None,
     };
     match (args.output, &loaded) {

@@ -88,7 +88,8 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
     cursor.end()?;
     match &decoded.record {
         Record::Item(item) if !marked && is_ddb_json(item) => {
-            let message = "a line of DynamoDB JSON among lines of Amazon Ion; name the file .json";
+            let message = "a line of DynamoDB JSON among lines of Amazon Ion; the first record says how all of them are written, \
+                           so put each kind into a file of its own";
             Err(refusal(start, "not-an-item", &Place::Item, message))
         }
         _ => Ok(decoded),

@@ -55,12 +55,11 @@ pub fn breaks_off(line: &[u8]) -> bool {
         match (quote, byte) {
             (Some(_), b'\\') => drop(bytes.next()),
             (Some(quoted), byte) if byte == quoted => quote = None,
-            (Some(_), _) => {}
             // A single one is of Ion; in JSON it stands in texts only.
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b'{' | b'[') => open += 1,
             (None, b'}' | b']') => open = open.saturating_sub(1),
-            (None, _) => {}
+            _ => {}
         }
     }
     open > 0

@@ -1,6 +1,6 @@
 //! Runs the examples of a pipeline file through the very code that a run uses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::codec::ddb_json::{decode_item, write_item};
 use crate::error::Span;
@@ -46,7 +46,7 @@ enum Outcome<'a> {
 fn run(plan: &Plan, example: &Example) -> Result<(), String> {
     let facts = Facts { bytes: 0, stamp: Stamp::Modified(None) };
     let file = DataFile { location: Location::Local("example".into()), name: example.name.clone(), items: None, md5: None, facts };
-    let files = [RunFile { source: example.source, export: 0, holds: Holds::Either, file }];
+    let files = [RunFile { source: example.source, export: 0, holds: Holds::Either, seen: OnceLock::new(), file }];
     let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()), true);
     let first = Origin { file: FileId(0), line: 1 };
     let chunk = Chunk { first, format: Format::Json, lines: Lines::Elements, bytes: example.input.clone().into_bytes() };

@@ -12,10 +12,10 @@ use crate::exec::record::{self, Holds};
 use crate::exec::route::{lines, with_arena};
 use crate::exec::stop::Stop;
 use crate::exec::summary::ExportSummary;
-use crate::model::{Arena, FileId, Origin};
+use crate::model::{Arena, FileId, Format, Origin};
 use crate::proof::inspect::{Inspector, Options, Report};
-use crate::source::Chunk;
 use crate::source::manifest::{self, DataFile, Export};
+use crate::source::{Chunk, Lines};
 use crate::store::Location;
 
 /// What [`inspect`] found.
@@ -33,7 +33,7 @@ pub struct Inspection {
     pub unreadable: u64,
     /// The place of the first of them and what is wrong with it.
     pub first_unreadable: Option<String>,
-    /// The names of the data files, by the id that the places in the report use.
+    /// The names of the data files. The places in the report count them from 1.
     pub files: Vec<String>,
 }
 
@@ -68,6 +68,7 @@ pub fn inspect(
     let mut first_unreadable = None;
     let mut changes: BTreeMap<String, u64> = BTreeMap::new();
     let mut counts = vec![0_u64; files.len()];
+    let mut formats = vec![None; files.len()];
     let mut items_read = false;
     let work = |chunk: &Chunk| {
         let (holds, file) = files[chunk.first.file.index()];
@@ -84,7 +85,11 @@ pub fn inspect(
         counts[part.file.index()] += part.lines;
         unreadable += part.wrong.len() as u64;
         if let (None, Some((origin, message))) = (&first_unreadable, part.wrong.into_iter().next()) {
-            first_unreadable = Some(format!("{}:{}: {message}", files[origin.file.index()].1.name, origin.line));
+            let at = record::place_in(&files[origin.file.index()].1.name, origin.line, part.seen.1 == Lines::Elements);
+            first_unreadable = Some(format!("{at}: {message}"));
+        }
+        if part.lines > 0 {
+            formats[part.file.index()] = Some(part.seen.0);
         }
         items_read |= part.items;
         for (op, count) in part.changes {
@@ -97,7 +102,12 @@ pub fn inspect(
         let message = "items and change records were read together; `run` takes one of the two kinds".to_owned();
         observer.event(Event::Warning(message));
     }
-    for warning in warnings {
+    let mut seen = files.iter().zip(&formats).map(|((_, file), format)| format.map(|format| (file.name.clone(), format)));
+    let contradictions: Vec<_> = exports
+        .iter()
+        .filter_map(|export| export.contradiction(seen.by_ref().take(export.files.len()).collect::<Vec<_>>().into_iter().flatten()))
+        .collect();
+    for warning in warnings.into_iter().chain(contradictions) {
         observer.event(Event::Warning(warning));
     }
     if limit.is_none() {
@@ -118,6 +128,7 @@ pub fn inspect(
 /// What is in a chunk.
 struct Part {
     file: FileId,
+    seen: (Format, Lines),
     bytes: u64,
     /// Lines that hold something.
     lines: u64,
@@ -133,6 +144,7 @@ struct Part {
 fn look(chunk: &Chunk, holds: Holds, file: &DataFile, options: &Options, arena: &Arena) -> Part {
     let mut part = Part {
         file: chunk.first.file,
+        seen: (chunk.format, chunk.lines),
         bytes: chunk.bytes.len() as u64,
         lines: 0,
         inspector: Inspector::new(options.clone()),

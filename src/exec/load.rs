@@ -5,20 +5,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use aws_sdk_dynamodb::types::TableStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::aws::dynamodb::DynamoDb;
-use crate::aws::dynamodb::import::{Import, Started, State, pause};
+use crate::aws::dynamodb::import::{Import, Started, State};
 use crate::error::{Error, Kind, Result};
+use crate::exec::stop::Stop;
 use crate::limits::thousands;
 use crate::sink::import_files::{COUNTS, Counts, TableCounts};
 use crate::store::S3Folder;
+
+/// How often a wait looks whether it was asked to stop.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// What a load may be told.
 #[derive(Clone, Debug)]
@@ -31,8 +35,8 @@ pub struct LoadOptions {
     pub first_pause: Duration,
     /// The longest pause between two looks.
     pub longest_pause: Duration,
-    /// Set by whoever wants the load to stop following; the imports go on.
-    pub interrupted: Option<Arc<AtomicBool>>,
+    /// Asks the load to stop following; the imports go on.
+    pub stop: Stop,
 }
 
 impl Default for LoadOptions {
@@ -43,7 +47,7 @@ impl Default for LoadOptions {
             only: Vec::new(),
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(30),
-            interrupted: None,
+            stop: Stop::default(),
         }
     }
 }
@@ -131,16 +135,18 @@ struct Request {
 ///
 /// # Errors
 /// Kind `Usage` when there are no such files, or a table exists; kind `Input` when they are not as the run wrote them; kind `Service` when the
-/// service refuses to import; kind `Interrupted` when the imports go on without being followed. An import that failed is no error but a row of
+/// service refuses to import; kinds `Interrupted` and `Unavailable` when the imports go on without being followed. An import that failed is no error but a row of
 /// the summary.
 pub fn load(dynamodb: &DynamoDb, folder: &S3Folder, options: &LoadOptions, observer: &mut dyn FnMut(LoadEvent<'_>)) -> Result<LoadSummary> {
     let requests = requests(folder, options)?;
     let mut imports = Vec::with_capacity(requests.len());
     for request in &requests {
-        imports.push(match dynamodb.table_arn(&request.table)? {
+        imports.push(match dynamodb.describe_table(&request.table)? {
             None => None,
-            Some(arn) => match dynamodb.import_of(&request.table, &arn, &request.token)? {
+            Some(table) => match dynamodb.import_of(&request.table, table.table_arn().unwrap_or_default(), &request.token)? {
                 Some(import) => Some(import),
+                // A list may lack imports that run; asking for one again gives it, and where it is another's, the table stands in the way.
+                None if table.table_status() == Some(&TableStatus::Creating) => Some(start(dynamodb, request)?),
                 None => return Err(table_exists(&request.table, &dynamodb.place())),
             },
         });
@@ -162,9 +168,9 @@ pub fn load(dynamodb: &DynamoDb, folder: &S3Folder, options: &LoadOptions, obser
 /// Checks that none of these tables exists, by their names in the service: an import makes a new one.
 ///
 /// # Errors
-/// Kind `Usage` when one exists; kind `Service` or `Interrupted` when it cannot be told.
+/// Kind `Usage` when one exists; kind `Service` or `Unavailable` when it cannot be told.
 pub fn check_new(dynamodb: &DynamoDb, tables: &[&str]) -> Result<()> {
-    tables.iter().try_for_each(|table| match dynamodb.table_arn(table)? {
+    tables.iter().try_for_each(|table| match dynamodb.describe_table(table)? {
         None => Ok(()),
         Some(_) => Err(table_exists(table, &dynamodb.place())),
     })
@@ -177,7 +183,6 @@ fn follow(
     options: &LoadOptions,
     observer: &mut dyn FnMut(LoadEvent<'_>),
 ) -> Result<LoadSummary> {
-    let interrupted = || options.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Acquire));
     let mut ended: Vec<Option<TableLoad>> = followed.iter().map(|_| None).collect();
     let mut length = options.first_pause;
     loop {
@@ -191,7 +196,7 @@ fn follow(
         if ended.iter().all(Option::is_some) {
             break;
         }
-        if !pause(length, interrupted) {
+        if !pause(length, &options.stop) {
             return Err(Error::new(Kind::Interrupted, "stopped following the imports, which go on")
                 .with("hint", "load the same files again to follow them"));
         }
@@ -210,6 +215,18 @@ fn follow(
     }
     let tables: Vec<TableLoad> = ended.into_iter().flatten().collect();
     Ok(LoadSummary { ok: tables.iter().all(|table| table.ok), tables })
+}
+
+/// Waits; gives false when it was asked to stop meanwhile.
+fn pause(length: Duration, stop: &Stop) -> bool {
+    let until = Instant::now() + length;
+    while !stop.asked() {
+        match until.checked_duration_since(Instant::now()) {
+            Some(left) => thread::sleep(left.min(GLANCE)),
+            None => return true,
+        }
+    }
+    false
 }
 
 /// Reads what the run wrote, and checks that the data is what it wrote.
@@ -311,7 +328,7 @@ fn start(dynamodb: &DynamoDb, request: &Request) -> Result<Import> {
             let (kind, text, hint) = match code.as_str() {
                 "ResourceInUseException" => return Err(table_exists(&request.table, &dynamodb.place()).with("found", found)),
                 "LimitExceededException" => (
-                    Kind::Interrupted,
+                    Kind::Unavailable,
                     "the service runs as many imports as it will at a time",
                     "wait until others have ended (50 at a time, 500 tables at a time that are made or changed), then run the same command again",
                 ),

@@ -75,7 +75,7 @@ pub(crate) fn walk<T: Send>(
                             return;
                         }
                     }
-                    if let Some(warning) = reader.warning() {
+                    for warning in reader.warnings() {
                         drop(chunks.send(Ok(Read::Warning(warning))));
                     }
                 });

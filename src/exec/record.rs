@@ -115,5 +115,11 @@ impl Kinds {
 
 /// Where a record was read, for messages.
 pub(crate) fn place(at: Origin, files: &[RunFile]) -> String {
-    format!("{}:{}", files[at.file.index()].file.name, at.line)
+    let file = &files[at.file.index()];
+    place_in(&file.file.name, at.line, file.counts_elements())
+}
+
+/// `FILE:2`, or `FILE, element 2`.
+pub(crate) fn place_in(file: &str, number: u64, is_element: bool) -> String {
+    if is_element { format!("{file}, element {number}") } else { format!("{file}:{number}") }
 }

@@ -119,6 +119,9 @@ impl<'p> Router<'p> {
             }
         }
         routed.ledger.lines.insert(chunk.first.file.0, records);
+        if records > 0 {
+            file.seen.get_or_init(|| (chunk.format, chunk.lines));
+        }
         if file.holds == Holds::Either {
             routed.ledger.kinds.insert(None, kinds);
         }
@@ -191,7 +194,12 @@ impl<'p> Router<'p> {
     fn collide(&self, origin: Origin) -> Result<Fate, Reason> {
         let Some((other, table)) = self.collisions.of(origin) else { return Ok(Fate::Keep) };
         let table = &self.plan.targets.table(table).name;
-        let whose = if other == origin { "another output of the same item".to_owned() } else { place(other, self.files) };
+        let whose = if other == origin {
+            "another output of the same item".to_owned()
+        } else {
+            // Whether that file counts elements is not known where a run goes on behind it.
+            format!("{}:{}", self.files[other.file.index()].file.name, other.line)
+        };
         Err(Reason::new(
             Stage::Collision,
             "equal-keys",

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::error::{Error, Kind, Result};
 use crate::model::{FileId, Format, Origin};
-use crate::source::frame::Framer;
+use crate::source::frame::{Framer, Miscounted};
 use crate::source::inflate::Text;
 use crate::source::manifest::DataFile;
 use crate::source::sniff::{self, Shape};
@@ -195,18 +195,21 @@ impl ChunkReader {
         Ok(Some(Chunk { first, format: Format::Json, lines: Lines::Elements, bytes }))
     }
 
-    /// What the user should know of the file after its last chunk: it is the output of a scan which stopped before its end.
+    /// What the user should know of the file after its last chunk: it is the output of a scan which stopped before its end, or whose
+    /// counts are others.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
-        match &self.way {
-            Way::Elements { framer, .. } if self.done => framer.more().map(|member| {
-                let file = self.text.location();
-                format!(
-                    "{file} ends before the scan did: its last page has a `{member}`; unless the next page is in another file, items are missing"
-                )
-            }),
-            _ => None,
-        }
+    pub fn warnings(&self) -> Vec<String> {
+        let Way::Elements { framer, .. } = &self.way else { return Vec::new() };
+        let file = self.text.location();
+        let more = framer.more().filter(|_| self.done).map(|member| {
+            format!(
+                "{file} ends before the scan did: its last page has a `{member}`; unless the next page is in another file, items are missing"
+            )
+        });
+        let miscounted = framer.miscounted().map(|Miscounted { count, found, line }| {
+            format!("{file} holds a page with {found} items, which ends in line {line}, whose `Count` says {count}; it was changed or cut")
+        });
+        more.into_iter().chain(miscounted).collect()
     }
 
     /// Lines given out so far, empty ones too; after the last chunk, the lines of the file.

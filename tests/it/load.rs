@@ -11,7 +11,7 @@ use dynamorph::aws::s3::{Bucket, Limits};
 use dynamorph::aws::{Aws, Options};
 use dynamorph::error::{Error, Kind};
 use dynamorph::store::S3Folder;
-use dynamorph::{LoadEvent, LoadOptions, LoadSummary};
+use dynamorph::{LoadEvent, LoadOptions, LoadSummary, Stop};
 use serde_json::{Value, json};
 
 use crate::program::{Folder, Ran, command};
@@ -239,11 +239,11 @@ impl Scene {
     }
 
     /// The library, which need not wait between two looks.
-    fn load(&self, interrupted: Option<Arc<AtomicBool>>) -> Result<LoadSummary, Error> {
+    fn load(&self, stop: Stop) -> Result<LoadSummary, Error> {
         let options = Options { endpoint_url: Some(self.dynamodb.url()), ..options(&ministack().url()) };
         let dynamodb = DynamoDb::connect(Aws::connect(&options).unwrap()).unwrap().with_patience(Duration::ZERO);
         let bucket = client(&ministack().url(), Limits::default()).bucket(self.bucket.name());
-        let pauses = LoadOptions { first_pause: Duration::ZERO, longest_pause: Duration::ZERO, interrupted, ..LoadOptions::default() };
+        let pauses = LoadOptions { first_pause: Duration::ZERO, longest_pause: Duration::ZERO, stop, ..LoadOptions::default() };
         dynamorph::load(&dynamodb, &S3Folder::new(bucket, "out"), &pauses, &mut |_: LoadEvent<'_>| {})
     }
 }
@@ -273,9 +273,9 @@ fn ends(status: &'static str, more: Value) -> impl Fn(&str, &Value, usize) -> An
 #[test]
 fn the_request_is_that_of_the_file_with_the_place_where_it_lies_and_a_stable_token() {
     let scene = Scene::new(ends("COMPLETED", counted(9, 9, 0)));
-    let summary = scene.load(None).unwrap();
+    let summary = scene.load(Stop::default()).unwrap();
     assert!(summary.ok && summary.tables[0].imported == 9, "{summary:?}");
-    assert!(scene.load(None).unwrap().ok);
+    assert!(scene.load(Stop::default()).unwrap().ok);
     let sent = scene.dynamodb.requests("ImportTable");
     let mut expected: Value = serde_json::from_slice(&scene.bucket.get_whole("out/t/table.json").unwrap().unwrap()).unwrap();
     expected["S3BucketSource"] = json!({ "S3Bucket": scene.bucket.name(), "S3KeyPrefix": "out/t/data/" });
@@ -287,14 +287,14 @@ fn the_request_is_that_of_the_file_with_the_place_where_it_lies_and_a_stable_tok
     assert_eq!(looks[..2], [json!({ "ImportArn": ARN }), json!({ "ImportArn": ARN })]);
 
     scene.bucket.put_whole("out/t/data/part.ion.zst", b"tada".to_vec()).unwrap();
-    scene.load(None).unwrap();
+    scene.load(Stop::default()).unwrap();
     assert_ne!(scene.dynamodb.requests("ImportTable")[2]["ClientToken"], token);
 }
 
 #[test]
 fn counts_that_differ_are_a_failure_also_where_the_service_is_content() {
     for counts in [counted(9, 8, 0), counted(0, 0, 0), counted(10, 10, 0)] {
-        let summary = Scene::new(ends("COMPLETED", counts)).load(None).unwrap();
+        let summary = Scene::new(ends("COMPLETED", counts)).load(Stop::default()).unwrap();
         assert!(!summary.ok);
         let failure = summary.tables[0].failure.as_deref().unwrap();
         assert!(failure.starts_with("it read ") && failure.ends_with("the files hold 9"), "{failure}");
@@ -320,7 +320,7 @@ fn each_code_of_a_failure_comes_with_advice() {
         more["FailureCode"] = json!(code);
         more["FailureMessage"] = json!("why it failed");
         more["CloudWatchLogGroupArn"] = json!(group);
-        let summary = Scene::new(ends("FAILED", more)).load(None).unwrap();
+        let summary = Scene::new(ends("FAILED", more)).load(Stop::default()).unwrap();
         let table = &summary.tables[0];
         assert_eq!((summary.ok, table.ok, table.imported, table.errors), (false, false, 7, 2));
         assert_eq!(table.failure.as_deref(), Some(format!("{code}: why it failed").as_str()));
@@ -329,7 +329,7 @@ fn each_code_of_a_failure_comes_with_advice() {
             assert!(advice.contains(part), "`{part}` is not in: {advice}");
         }
     }
-    let summary = Scene::new(ends("CANCELLED", json!({}))).load(None).unwrap();
+    let summary = Scene::new(ends("CANCELLED", json!({}))).load(Stop::default()).unwrap();
     assert_eq!(summary.tables[0].failure.as_deref(), Some("it was cancelled"));
 }
 
@@ -368,7 +368,7 @@ fn a_failure_is_told_on_stdout_and_by_the_exit_code() {
     let scene = Scene::new(made_by(&token, "FAILED", more));
     // The token, as the same files give it elsewhere.
     let other = Scene { dynamodb: Scripted::start(ends("COMPLETED", counted(9, 9, 0))), bucket: scene.bucket.clone() };
-    other.load(None).unwrap();
+    other.load(Stop::default()).unwrap();
     *token.lock().unwrap() = other.dynamodb.requests("ImportTable")[0]["ClientToken"].clone();
 
     let ran = scene.program(&[]).expect(1);
@@ -395,13 +395,30 @@ fn a_table_of_somebody_else_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_table_that_is_being_made_may_be_ours_although_no_list_names_its_import() {
+    let says = |started: fn() -> Answer| {
+        move |action: &str, _: &Value, _| match action {
+            "DescribeTable" => Answer::Json(json!({ "Table": { "TableName": "scene", "TableArn": TABLE_ARN, "TableStatus": "CREATING" } })),
+            "ListImports" => Answer::Json(json!({ "ImportSummaryList": [] })),
+            "ImportTable" => started(),
+            _ => described("COMPLETED", &counted(9, 9, 0)),
+        }
+    };
+    let ours = Scene::new(says(|| described("IN_PROGRESS", &json!({}))));
+    assert!(ours.load(Stop::default()).unwrap().ok);
+    let others = Scene::new(says(|| Answer::Error("ResourceInUseException", "Table already exists: scene")));
+    let error = others.load(Stop::default()).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (Kind::Usage, "the table exists, and an import makes a new one"));
+}
+
+#[test]
 fn what_the_service_answers_to_the_request_has_its_own_advice_and_exit_code() {
     for (code, exit, parts) in [
         ("ResourceInUseException", 2, ["the table exists", "--table"]),
         ("LimitExceededException", 5, ["runs as many imports as it will", "run the same command again"]),
         ("ImportConflictException", 1, ["at odds with an earlier one", "list-imports"]),
         ("AccessDeniedException", 1, ["the service denies the import", "logs:CreateLogGroup"]),
-        ("ValidationException", 1, ["the service refuses the request", "dynamodb:ImportTable"]),
+        ("ValidationException", 1, ["DynamoDB refuses the request", "dynamodb:ImportTable"]),
     ] {
         let scene = Scene::new(move |action, _, _| match action {
             "ImportTable" => Answer::Error(code, "the service's own words"),
@@ -428,7 +445,7 @@ fn an_import_of_other_files_or_of_former_times_is_none_of_ours() {
             "ImportTable" => described(answer.0, &answer.1),
             _ => Answer::Error("ResourceNotFoundException", "no such table"),
         });
-        let error = scene.load(None).unwrap_err();
+        let error = scene.load(Stop::default()).unwrap_err();
         assert!(error.message().contains(message) && error.to_string().contains(ARN), "{error}");
     }
 }
@@ -441,17 +458,18 @@ fn a_network_that_fails_ends_the_following_and_says_how_to_go_on() {
         ("ImportTable", _) | ("DescribeImport", 1) => described("IN_PROGRESS", &json!({})),
         _ => Answer::Cut,
     });
-    let error = scene.load(None).unwrap_err();
-    assert_eq!(error.kind(), Kind::Interrupted);
-    for part in ["the service gives no usable answer", "load the same files again", ARN] {
+    let error = scene.load(Stop::default()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    for part in ["DynamoDB gives no usable answer", "load the same files again", ARN] {
         assert!(error.to_string().contains(part), "`{part}` is not in: {error}");
     }
 }
 
 #[test]
 fn an_interrupt_ends_the_following_and_leaves_the_import() {
-    let scene = Scene::new(ends("COMPLETED", counted(9, 9, 0)));
-    let error = scene.load(Some(Arc::new(AtomicBool::new(true)))).unwrap_err();
+    let (scene, stop) = (Scene::new(ends("COMPLETED", counted(9, 9, 0))), Stop::default());
+    stop.ask();
+    let error = scene.load(stop).unwrap_err();
     assert_eq!((error.kind(), error.message()), (Kind::Interrupted, "stopped following the imports, which go on"));
 
     // The program, which is interrupted while the import runs.

@@ -1,4 +1,5 @@
 //! Records that do not belong where they stand: items among changes, changes among items, and the insides of items whose lines broke off.
+//! Files that are not what others say of them.
 
 use std::fs;
 
@@ -152,4 +153,52 @@ fn where_the_inside_of_an_item_could_be_one_a_line_that_broke_off_ends_the_run()
         .expect("the data can be written");
     run(&folder, &[&folder.join("data")], "batch").expect(3);
     assert_eq!(rejects(&folder).len(), 2);
+}
+
+#[test]
+fn files_of_another_format_than_the_summary_says_are_a_warning_once() {
+    let folder = Folder::new();
+    let full = Content::Items("2026-04-01T12:00:00.000Z".to_owned());
+    let from = export(&folder, "items", full, "ION", &[ITEM]);
+    let pipeline = folder.join("pipeline.toml");
+    fs::write(&pipeline, PIPELINE).expect("the pipeline can be written");
+    let (work, sink) = (folder.join("work"), folder.sink("import", "out"));
+    for args in [&["inspect", from.as_str()][..], &["run", &pipeline, "--from", &from, "--to", &sink, "--work", &work]] {
+        let ran = dynamorph(args).expect(0);
+        let warning = "warning: the export's summary says outputFormat ION, but data/t3ikgmxrcn7fbhizftkdwf7jfx.json.gz is DYNAMODB_JSON;";
+        assert_eq!(ran.stderr.matches(warning).count(), 1, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_page_whose_count_is_another_is_a_warning() {
+    let folder = Folder::new();
+    let page = r#"{"Items":[{"pk":{"S":"a"}},{"pk":{"S":"b"}}],"Count":3,"ScannedCount":3}"#;
+    fs::write(folder.join("scan.json"), page).expect("the data can be written");
+    let ran = dynamorph(&["inspect", &folder.join("scan.json")]).expect(0);
+    let warning = "scan.json holds a page with 2 items, which ends in line 1, whose `Count` says 3; it was changed or cut";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+}
+
+#[test]
+fn data_files_without_md5_are_a_warning_where_data_is_verified() {
+    let folder = Folder::new();
+    let from = export(&folder, "items", Content::Items("2026-04-01T12:00:00.000Z".to_owned()), "DYNAMODB_JSON", &[ITEM]);
+    let list = folder.path().join("items/AWSDynamoDB/01775001600515-310f668b/manifest-files.json");
+    let text = fs::read_to_string(&list).expect("there is a list");
+    let (start, rest) = text.split_once("\"md5Checksum\"").expect("the list has md5s");
+    let (_, rest) = rest.split_once(',').expect("more follows");
+    fs::write(&list, format!("{start}{rest}")).expect("the list can be written");
+    let warned =
+        |verify: &str| dynamorph(&["inspect", &from, "--verify", verify]).expect(0).stderr.contains("the export has no md5 for some");
+    assert!(warned("data") && !warned("off"));
+}
+
+#[test]
+fn an_option_of_import_without_that_sink_is_a_usage_error() {
+    let folder = Folder::new();
+    let pipeline = folder.join("pipeline.toml");
+    fs::write(&pipeline, PIPELINE).expect("the pipeline can be written");
+    let ran = folder.run(&pipeline, &["sample_exports/docs"], &[folder.sink("batch", "out")], &["--import-format", "ion"]).expect(2);
+    assert!(ran.stderr.contains("an option of the sink import: is given, and there is no such sink"), "{}", ran.stderr);
 }

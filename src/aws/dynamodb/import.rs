@@ -2,16 +2,11 @@
 //!
 //! What a failure means for the user is said elsewhere.
 
-use std::time::{Duration, Instant};
-
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{ImportStatus, ImportTableDescription};
 
 use crate::aws::dynamodb::DynamoDb;
 use crate::error::{Error, Kind, Result};
-
-/// How often a wait looks whether it was interrupted.
-const GLANCE: Duration = Duration::from_millis(100);
 
 /// The answers to `ImportTable` that are told apart. All others are errors.
 const REFUSALS: [&str; 4] = ["ResourceInUseException", "ImportConflictException", "LimitExceededException", "AccessDeniedException"];
@@ -93,22 +88,10 @@ impl Import {
 }
 
 impl DynamoDb {
-    /// The ARN of a table; `None` where there is none.
-    ///
-    /// # Errors
-    /// Kind `Service` when the service refuses, kind `Unavailable` when it gives no usable answer.
-    pub fn table_arn(&self, table: &str) -> Result<Option<String>> {
-        let send = async |client: &aws_sdk_dynamodb::Client| client.describe_table().table_name(table).send().await;
-        let Some(found) = self.ask("dynamodb:DescribeTable", table, &["ResourceNotFoundException"], &send)? else { return Ok(None) };
-        let arn = found.table().and_then(|table| table.table_arn());
-        arn.map(|arn| Some(arn.to_owned()))
-            .ok_or_else(|| Error::new(Kind::Service, "the service describes a table without its ARN").with("table", table))
-    }
-
     /// Asks for an import. `request` is the JSON of the whole request, `ClientToken` and all.
     ///
     /// # Errors
-    /// Kind `Service` when the service refuses for a reason that is none of [`Started::Refused`], kind `Interrupted` when it gives no usable
+    /// Kind `Service` when the service refuses for a reason that is none of [`Started::Refused`], kind `Unavailable` when it gives no usable
     /// answer.
     pub fn start_import(&self, table: &str, request: &str) -> Result<Started> {
         // The SDK gets no parameters, since those of a newer API than its own must reach the service too; its body is replaced before it is
@@ -137,7 +120,7 @@ impl DynamoDb {
     /// Looks at an import; `None` where the service does not know it.
     ///
     /// # Errors
-    /// As for [`table_arn`](Self::table_arn).
+    /// What [`DynamoDb::ask`] gives.
     pub fn describe_import(&self, table: &str, arn: &str) -> Result<Option<Import>> {
         let send = async |client: &aws_sdk_dynamodb::Client| client.describe_import().import_arn(arn).send().await;
         let found = self.ask("dynamodb:DescribeImport", table, &["ImportNotFoundException"], &send)?;
@@ -147,7 +130,7 @@ impl DynamoDb {
     /// The import that made this table, if it was started with `token`. The service keeps what it knows of imports for 90 days.
     ///
     /// # Errors
-    /// As for [`table_arn`](Self::table_arn).
+    /// What [`DynamoDb::ask`] gives.
     pub fn import_of(&self, table: &str, table_arn: &str, token: &str) -> Result<Option<Import>> {
         let mut next: Option<String> = None;
         loop {
@@ -164,20 +147,6 @@ impl DynamoDb {
             if next.is_none() {
                 return Ok(None);
             }
-        }
-    }
-}
-
-/// Waits; gives false when `interrupted` said so meanwhile.
-pub fn pause(length: Duration, interrupted: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + length;
-    loop {
-        if interrupted() {
-            return false;
-        }
-        match until.checked_duration_since(Instant::now()) {
-            Some(left) => std::thread::sleep(left.min(GLANCE)),
-            None => return true,
         }
     }
 }

@@ -340,7 +340,7 @@ fn what_is_no_item_is_named() {
         ("{Item:{}", "ion: column 9: the end of the line; expected `,` or `}`"),
         (
             r#"{"Item":{"PK":{"S":"a"},"n":{"N":"1"}}}"#,
-            "not-an-item: column 1: a line of DynamoDB JSON among lines of Amazon Ion; name the file .json",
+            "not-an-item: column 1: a line of DynamoDB JSON among lines of Amazon Ion; the first record says how all of them are written, so put each kind into a file of its own",
         ),
     ] {
         assert_eq!(refused(line), expected, "{line}");
