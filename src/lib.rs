@@ -20,7 +20,9 @@
 //!
 //! A job walks over its files twice: the survey looks at every item before the first is written (keys that collide, what the
 //! values of a dataset look like), the write pass carries them to the sinks, unit by unit. Nothing has its final name before the
-//! whole run has been written and its ledger balances.
+//! whole run has been written and its ledger balances. What a unit did is kept in a report when all of it is durable; a run that was
+//! stopped goes on with the units that have none. Afterwards [`verify`] compares a target with what the plan makes of the exports, and
+//! `undo` takes a live run back by the log it kept.
 //!
 //! # Layers
 //!

@@ -296,7 +296,7 @@ fn decimal_size(decimal: &Decimal<'_>) -> u64 {
 }
 
 fn check_keys(item: &Item<'_>, table: &Table) -> Result<(), Broken> {
-    let of_table = Keys { kind: "key-type", empty: "key-empty", size: "key-size", what: "table", name: &table.name };
+    let of_table = Keys { kind: "key-type", empty: "key-empty", size: "key-size", what: "table", name: &table.name, of: None };
     for (role, attribute) in roles(&table.key) {
         let Some(value) = item.get(&attribute.name) else {
             let (name, expected) = (&attribute.name, attribute.kind.descriptor());
@@ -305,7 +305,8 @@ fn check_keys(item: &Item<'_>, table: &Table) -> Result<(), Broken> {
         of_table.check(role, attribute, &value)?;
     }
     for index in &table.indexes {
-        let of_index = Keys { kind: "index-key-type", empty: "index-key-empty", size: "index-key-size", what: "index", name: &index.name };
+        let (kind, empty, size) = ("index-key-type", "index-key-empty", "index-key-size");
+        let of_index = Keys { kind, empty, size, what: "index", name: &index.name, of: Some(&table.name) };
         for (role, attribute) in roles(&index.key) {
             // An item without the key attribute is not in the index, which is no mistake.
             if let Some(value) = item.get(&attribute.name) {
@@ -343,9 +344,25 @@ struct Keys<'t> {
     size: &'static str,
     what: &'static str,
     name: &'t str,
+    /// The table of an index.
+    of: Option<&'t str>,
 }
 
 impl Keys<'_> {
+    /// What to write where the value is right, and nobody declared its type. S needs no declaration.
+    fn how_to_declare(&self, attribute: &str, value: &Value<'_>) -> String {
+        let (Value::N(_) | Value::B(_)) = value else { return String::new() };
+        let toml = |name: &str| {
+            let bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+            if bare { name.to_owned() } else { format!("{name:?}") }
+        };
+        let of = match self.of {
+            None => format!("[table.{}]", toml(self.name)),
+            Some(table) => format!("[table.{}.index.{}]", toml(table), toml(self.name)),
+        };
+        format!("; for keys of that type write types = {{ {} = \"{}\" }} under {of}", toml(attribute), value.kind())
+    }
+
     fn check(&self, role: Role, attribute: &KeyAttribute, value: &Value<'_>) -> Result<(), Broken> {
         let (what, owner, name) = (self.what, self.name, &attribute.name);
         let length = match (attribute.kind, value) {
@@ -354,7 +371,8 @@ impl Keys<'_> {
             (KeyType::N, Value::N(_)) => return Ok(()),
             (expected, found) => {
                 let message = format!("{role} `{name}` of {what} {owner} is {}, expected {}", found.kind(), expected.descriptor());
-                return Err(broken(self.kind, &message));
+                let hint = if expected == KeyType::S { self.how_to_declare(name, found) } else { String::new() };
+                return Err(broken(self.kind, &(message + &hint)));
             }
         };
         let limit = match role {
@@ -598,7 +616,18 @@ mod tests {
                 [("PK", Value::S("")), ("SK", Value::S("s"))],
                 Err("key-empty: partition key `PK` of table docs is empty; expected 1 to 2,048 bytes"),
             ),
-            (KeyType::S, [("PK", Value::S("p")), ("SK", Value::N("1"))], Err("key-type: sort key `SK` of table docs is N, expected S")),
+            (
+                KeyType::S,
+                [("PK", Value::S("p")), ("SK", Value::N("1"))],
+                Err(
+                    "key-type: sort key `SK` of table docs is N, expected S; for keys of that type write types = { SK = \"N\" } under [table.docs]",
+                ),
+            ),
+            (
+                KeyType::S,
+                [("PK", Value::Null), ("SK", Value::S("s"))],
+                Err("key-type: partition key `PK` of table docs is NULL, expected S"),
+            ),
             (
                 KeyType::S,
                 [("PK", Value::S("p")), ("sk", Value::S("s"))],
@@ -629,6 +658,12 @@ mod tests {
             (
                 [("GPK", Value::Null), ("GSK", Value::N("1"))],
                 Err("index-key-type: partition key `GPK` of index recent is NULL, expected S"),
+            ),
+            (
+                [("GPK", Value::B(b"g")), ("GSK", Value::N("1"))],
+                Err(
+                    "index-key-type: partition key `GPK` of index recent is B, expected S; for keys of that type write types = { GPK = \"B\" } under [table.docs.index.recent]",
+                ),
             ),
             ([("GPK", Value::S("g")), ("GSK", Value::S("1"))], Err("index-key-type: sort key `GSK` of index recent is S, expected N")),
             (

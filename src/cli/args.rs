@@ -313,6 +313,7 @@ pub(crate) struct VerifyTargets {
 }
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "these are flags of a command")]
 pub(crate) struct IamPolicy {
     /// The pipeline file (TOML).
     pub(crate) pipeline: PathBuf,

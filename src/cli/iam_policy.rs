@@ -20,7 +20,10 @@ pub(crate) fn iam_policy(args: &Args, command: &IamPolicy) -> Result<u8, Failure
     let plan = load(&command.pipeline)?;
     let connections = Connections::new(&command.service);
     let mut notes = Vec::new();
-    let mut access = Access { tables: tables(&plan, command)?, undo: command.undo, ..Access::default() };
+    let names = tables(&plan, command)?;
+    let tagged = plan.targets().tables.iter().zip(&names).filter(|(table, _)| !table.creation.tags.is_empty());
+    let tagged = tagged.map(|(_, name)| name.clone()).collect();
+    let mut access = Access { tables: names, tagged, undo: command.undo, ..Access::default() };
     sinks(&plan, command, &mut access)?;
     targets(command, &mut access)?;
     let exported = exports(&plan, command, &connections, &mut access, &mut notes)?;
@@ -44,8 +47,10 @@ pub(crate) fn iam_policy(args: &Args, command: &IamPolicy) -> Result<u8, Failure
     print(&format!("{}\n", serde_json::to_string_pretty(&policy).expect("a policy has only texts")))?;
     if !args.quiet {
         let mut told = BTreeSet::new();
-        let notes = notes.iter().chain(&policy.notes).filter(|note| told.insert(*note));
-        let text: String = notes.map(|note| format!("note: {note}\n")).collect();
+        let mut text = String::new();
+        for note in notes.iter().chain(&policy.notes).filter(|note| told.insert(*note)) {
+            text.push_str(&format!("note: {note}\n"));
+        }
         // Nobody is left to be told when stderr is closed.
         drop(std::io::stderr().write_all(text.as_bytes()));
     }

@@ -61,7 +61,7 @@ fn usual<'a>(line: &'a str, arena: &'a Arena) -> Result<Decoded<'a>, Refused> {
         cursor.expect(b'}', &Place::Item, "`,` or `}` after the item")?;
         cursor.end()?;
     }
-    Ok(Decoded { record: Record::Item(item), source })
+    Ok(Decoded { record: Record::Item(item), source, bare: false })
 }
 
 /// Any other line, from its start.
@@ -90,7 +90,7 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
             let mut whole = Cursor::new(cursor.line(), start, cursor.arena());
             let (item, source) = object(&mut whole, "the line")?;
             whole.end()?;
-            Ok(Decoded { record: Record::Item(item), source })
+            Ok(Decoded { record: Record::Item(item), source, bare: true })
         }
     }
 }
@@ -128,7 +128,7 @@ fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<
     if !parts.wrapped {
         cursor.end()?;
     }
-    parts.decoded(whole).map_err(|message| cursor.fail("not-an-item", &Place::Item, message))
+    parts.decoded(whole).map_err(|(rule, message)| cursor.fail(rule, &Place::Item, &message))
 }
 
 /// The end of the object around a record.

@@ -82,13 +82,14 @@ fn record<'a>(cursor: &mut Cursor<'a>) -> Result<Decoded<'a>, Refused> {
         _ => {
             *cursor = Cursor::new(cursor.line(), start, cursor.arena());
             let (item, source) = attributes(cursor, "the line")?;
-            Decoded { record: Record::Item(item), source }
+            Decoded { record: Record::Item(item), source, bare: true }
         }
     };
     cursor.end()?;
     match &decoded.record {
         Record::Item(item) if !marked && is_ddb_json(item) => {
-            let message = "a line of DynamoDB JSON among lines of Amazon Ion; name the file .json";
+            let message = "a line of DynamoDB JSON among lines of Amazon Ion; the first record says how all of them are written, \
+                           so put each kind into a file of its own";
             Err(refusal(start, "not-an-item", &Place::Item, message))
         }
         _ => Ok(decoded),
@@ -128,7 +129,7 @@ fn members<'a>(cursor: &mut Cursor<'a>, mut parts: Parts<'a>) -> Result<Decoded<
         }
     }
     let whole = Raw { format: Format::Ion, part: Part::Change, bytes: cursor.since(parts.start) };
-    parts.decoded(whole).map_err(|message| cursor.fail("not-an-item", &Place::Item, message))
+    parts.decoded(whole).map_err(|(rule, message)| cursor.fail(rule, &Place::Item, &message))
 }
 
 /// A struct of attributes, which is the value of `name`.

@@ -45,6 +45,26 @@ pub fn decode_line<'a>(line: &'a str, format: Format, arena: &'a Arena) -> Resul
     }
 }
 
+/// Whether a line that is no record ends inside of brackets, so that the next one may go on with it.
+#[must_use]
+pub fn breaks_off(line: &[u8]) -> bool {
+    let mut open = 0_u64;
+    let mut quote = None;
+    let mut bytes = line.iter();
+    while let Some(byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(_), b'\\') => drop(bytes.next()),
+            (Some(quoted), byte) if byte == quoted => quote = None,
+            // A single one is of Ion; in JSON it stands in texts only.
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'{' | b'[') => open += 1,
+            (None, b'}' | b']') => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    open > 0
+}
+
 /// The record as a line of `DynamoDB` JSON without its end, which is what rejects hold. What is JSON already stays byte for byte; Ion
 /// gives the JSON that an export of the same table has. Ion that cannot be decoded, which a record never was read from, stays as it is.
 #[must_use]
@@ -135,6 +155,16 @@ mod tests {
             let reason = decode_line(&line, format, &arena).unwrap_err();
             assert_eq!(reason.rule, TOO_MANY.0, "{}", reason.message);
             assert!(arena.allocated_bytes() < 200 << 20, "{} bytes", arena.allocated_bytes());
+        }
+    }
+
+    #[test]
+    fn a_line_breaks_off_where_brackets_outside_of_texts_are_open_at_its_end() {
+        for line in ["{", r#"{"a":{"S":"}"#, r#"{"a":{"S":"\"}}"#, "}}{[]", r"{a:'}", "{l:[{}"] {
+            assert!(breaks_off(line.as_bytes()), "{line}");
+        }
+        for line in ["", "garbage", "]}}", r#"{"a":{"S":"{"}},"#, r#"{"a":"\\"}"#, r"{'{':1}", "{a:b}"] {
+            assert!(!breaks_off(line.as_bytes()), "{line}");
         }
     }
 

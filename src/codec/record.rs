@@ -1,7 +1,8 @@
 //! What a line of a data file may hold: an item of a full export, or a change record of an incremental one.
 
-use crate::model::number::Decimal;
-use crate::model::{Change, Item, Op, Raw};
+use crate::codec::refused::short;
+use crate::model::number::{self, Decimal};
+use crate::model::{Change, Item, Op, Raw, Value};
 
 /// What one line held.
 #[derive(Debug)]
@@ -10,6 +11,8 @@ pub struct Decoded<'a> {
     pub record: Record<'a>,
     /// The text it was read from.
     pub source: Raw<'a>,
+    /// It is an item without a wrapper such as `{"Item":…}`.
+    pub bare: bool,
 }
 
 /// One record of an export.
@@ -48,6 +51,31 @@ impl<'a> ChangeRecord<'a> {
         }
     }
 
+    /// Checks that there are keys, and that each image has them: an image of another item would be written under this one's key.
+    fn check_keys(&self) -> Result<(), (&'static str, String)> {
+        if self.keys.attributes().is_empty() {
+            return Err(("keys-empty", "a change record whose `Keys` are empty".to_owned()));
+        }
+        for (name, image) in [("OldImage", &self.old), ("NewImage", &self.new)] {
+            let Some(image) = image else { continue };
+            for (key, value) in self.keys.attributes() {
+                let same = match (value, image.get(key)) {
+                    (_, None) => {
+                        let message = format!("`{name}` lacks the key attribute `{}`, which `Keys` has", short(key));
+                        return Err(("keys-missing", message));
+                    }
+                    (Value::N(text), Some(Value::N(other))) => number::same(text, other),
+                    (value, Some(other)) => *value == other,
+                };
+                if !same {
+                    let message = format!("`{name}` has another value under the key attribute `{}` than `Keys`", short(key));
+                    return Err(("keys-differ", message));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What happened, and the image that says most of the item: the new one, else the old one, else the keys alone.
     #[must_use]
     pub fn into_image(self) -> (Change, Item<'a>) {
@@ -75,20 +103,23 @@ impl<'a> Parts<'a> {
     /// The record that the members make; `whole` is their text.
     ///
     /// # Errors
-    /// What is missing or too much.
-    pub(super) fn decoded(self, whole: Raw<'a>) -> Result<Decoded<'a>, &'static str> {
-        match self {
+    /// What is missing or too much: a rule and a message.
+    pub(super) fn decoded(self, whole: Raw<'a>) -> Result<Decoded<'a>, (&'static str, String)> {
+        let message = match self {
             Parts { item: Some((item, source)), keys: None, old: None, new: None, written_at: None, .. } => {
-                Ok(Decoded { record: Record::Item(item), source })
+                return Ok(Decoded { record: Record::Item(item), source, bare: false });
             }
-            Parts { item: Some(_), .. } => Err("an `Item` together with parts of a change record; expected one of the two"),
+            Parts { item: Some(_), .. } => "an `Item` together with parts of a change record; expected one of the two",
             Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
-                Ok(Decoded { record: Record::Change(ChangeRecord { written_at, keys, old, new }), source: whole })
+                let change = ChangeRecord { written_at, keys, old, new };
+                change.check_keys()?;
+                return Ok(Decoded { record: Record::Change(change), source: whole, bare: false });
             }
-            Parts { keys: None, old: None, new: None, written_at: None, .. } => Err("no `Item` in the line"),
-            Parts { keys: None, .. } => Err("a change record without `Keys`"),
-            Parts { written_at: None, .. } => Err("a change record without `Metadata`; expected its WriteTimestampMicros"),
-        }
+            Parts { keys: None, old: None, new: None, written_at: None, .. } => "no `Item` in the line",
+            Parts { keys: None, .. } => "a change record without `Keys`",
+            Parts { written_at: None, .. } => "a change record without `Metadata`; expected its WriteTimestampMicros",
+        };
+        Err(("not-an-item", message.to_owned()))
     }
 }
 
@@ -101,6 +132,33 @@ pub(super) fn micros(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::micros;
+    use crate::codec::decode_line;
+    use crate::model::{Arena, Format};
+
+    #[test]
+    fn the_images_of_a_change_have_its_keys() {
+        let line =
+            |keys: &str, images: &str| format!(r#"{{"Metadata":{{"WriteTimestampMicros":{{"N":"1"}}}},"Keys":{{{keys}}},{images}}}"#);
+        let key = r#""pk":{"S":"a"},"sk":{"N":"10"}"#;
+        for (line, rule) in [
+            (line(key, r#""NewImage":{"sk":{"N":"1e1"},"pk":{"S":"a"},"x":{"S":"b"}}"#), None),
+            (line("", r#""NewImage":{"pk":{"S":"a"}}"#), Some("keys-empty")),
+            (line(key, r#""NewImage":{"pk":{"S":"a"},"sk":{"N":"11"}}"#), Some("keys-differ")),
+            (line(key, r#""NewImage":{"pk":{"S":"a"},"sk":{"S":"10"}}"#), Some("keys-differ")),
+            (line(key, r#""OldImage":{"pk":{"S":"b"},"sk":{"N":"10"}}"#), Some("keys-differ")),
+            (line(key, r#""OldImage":{"pk":{"S":"a"}}"#), Some("keys-missing")),
+            (line(key, r#""NewImage":{}"#), Some("keys-missing")),
+        ] {
+            let arena = Arena::new();
+            let found = decode_line(&line, Format::Json, &arena).err().map(|reason| reason.rule);
+            assert_eq!(found, rule, "{line}");
+        }
+        let arena = Arena::new();
+        let ion = "$ion_1_0 {Record:{Keys:{pk:\"a\"},Metadata:{WriteTimestampMicros:1.},NewImage:{pk:\"b\"}}}";
+        let reason = decode_line(ion, Format::Ion, &arena).unwrap_err();
+        assert_eq!(reason.rule, "keys-differ");
+        assert!(reason.message.ends_with(": `NewImage` has another value under the key attribute `pk` than `Keys`"), "{}", reason.message);
+    }
 
     #[test]
     fn a_time_of_a_huge_negative_exponent_is_refused_before_it_fills_the_memory() {

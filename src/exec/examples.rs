@@ -1,16 +1,17 @@
 //! Runs the examples of a pipeline file through the very code that a run uses.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::codec::ddb_json::{decode_item, write_item};
 use crate::error::Span;
+use crate::exec::record::Holds;
 use crate::exec::route::Router;
 use crate::exec::units::RunFile;
 use crate::model::{Arena, FileId, Format, Item, Origin, TableId, Value};
 use crate::plan::{Example, Expected, Plan};
 use crate::proof::collisions::Collisions;
-use crate::source::Chunk;
 use crate::source::manifest::DataFile;
+use crate::source::{Chunk, Lines};
 use crate::store::{Facts, Location, Stamp};
 
 /// An example that does not come out as it says.
@@ -45,9 +46,10 @@ enum Outcome<'a> {
 fn run(plan: &Plan, example: &Example) -> Result<(), String> {
     let facts = Facts { bytes: 0, stamp: Stamp::Modified(None) };
     let file = DataFile { location: Location::Local("example".into()), name: example.name.clone(), items: None, md5: None, facts };
-    let files = [RunFile { source: example.source, export: 0, file }];
+    let files = [RunFile { source: example.source, export: 0, holds: Holds::Either, seen: OnceLock::new(), file }];
     let router = Router::new(plan, &files, &[], Arc::new(Collisions::default()), true);
-    let chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, format: Format::Json, bytes: example.input.clone().into_bytes() };
+    let first = Origin { file: FileId(0), line: 1 };
+    let chunk = Chunk { first, format: Format::Json, lines: Lines::Elements, bytes: example.input.clone().into_bytes() };
     let arena = Arena::new();
     let mut parts = router.route(&chunk, &arena);
     let outcome = if let Some(fatal) = parts.fatal {

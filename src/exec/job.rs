@@ -230,7 +230,12 @@ impl Job {
             }
             self.check_counts(unit, &ledger)?;
         }
+        ledger.check_kinds(&self.files)?;
         self.check_exports(&ledger)?;
+        for (at, (_, export)) in self.exports.iter().enumerate() {
+            let seen = self.files.iter().filter(|file| file.export == at).filter_map(RunFile::seen_format);
+            export.contradiction(seen).into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+        }
         let partitions = log.finish()?;
         let found = self.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
         fs::remove_dir(&folder).map_err(|error| work::failed(&folder, error))?;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Reason, Result};
+use crate::exec::record::Kinds;
+use crate::exec::units::RunFile;
 use crate::model::Row;
 use crate::plan::Plan;
 use crate::plan::transform::{Changes, Claim, Told};
@@ -143,6 +145,10 @@ pub(crate) struct Ledger {
     pub changes: BTreeMap<String, u64>,
     /// Outputs handed to the sinks by dataset id: those for a table, and those for Parquet only.
     pub outgoing: BTreeMap<u32, Outgone>,
+    /// The kinds of records in files without a manifest, and those of the rows that were handed over by dataset id. The survey looks at
+    /// them; a unit's report does not hold them.
+    #[serde(skip)]
+    pub kinds: BTreeMap<Option<u32>, Kinds>,
 }
 
 /// Outputs of a dataset that were handed to the sinks.
@@ -181,7 +187,7 @@ impl Ledger {
 
     /// Adds the ledger of another part of the run.
     pub(crate) fn add(&mut self, other: &Ledger) {
-        let Ledger { entities, unreadable, lines, rules, replication_attributes, changes, outgoing } = other;
+        let Ledger { entities, unreadable, lines, rules, replication_attributes, changes, outgoing, kinds } = other;
         if self.entities.len() < entities.len() {
             self.entities.resize(entities.len(), Counts::default());
         }
@@ -204,6 +210,17 @@ impl Ledger {
             mine.placed += count.placed;
             mine.unplaced += count.unplaced;
         }
+        for (of, kinds) in kinds {
+            self.kinds.entry(*of).or_default().add(*kinds);
+        }
+    }
+
+    /// Checks that nothing mixes items and changes.
+    ///
+    /// # Errors
+    /// Kind `Input`, with the place of one of each kind.
+    pub(crate) fn check_kinds(&self, files: &[RunFile]) -> Result<()> {
+        self.kinds.values().try_for_each(|kinds| kinds.check(files))
     }
 
     /// All entities and the unreadable lines together.

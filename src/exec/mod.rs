@@ -13,6 +13,7 @@ mod ledger;
 mod load;
 mod options;
 mod pass;
+mod record;
 mod rejects;
 mod route;
 mod state;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::ThreadPool;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::record::Holds;
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
@@ -139,6 +140,12 @@ pub(super) fn only(plan: &Plan, names: &[String]) -> Result<Vec<EntityId>> {
 pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if options.destinations.is_empty() {
         return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
+    }
+    let imports = options.destinations.iter().any(|to| matches!(to, Destination::Import(_)));
+    if !imports && options.import != import_files::Options::default() {
+        return Err(Error::new(Kind::Usage, "an option of the sink import: is given, and there is no such sink")
+            .with("found", "--import-format, --import-compression or --import-object-size")
+            .with("hint", "add --to import:DIR, or leave the option out"));
     }
     check_folders(options)?;
     check_table_names(plan, &options.table_names)?;
@@ -349,7 +356,14 @@ pub(super) fn open_inputs(plan: &Plan, inputs: &[Input], reading: &manifest::Opt
             continue;
         }
         for export in manifest::open_all(&named, reading)? {
-            files.extend(export.files.iter().map(|file| RunFile { source: id, export: exports.len(), file: file.clone() }));
+            let (at, holds) = (exports.len(), Holds::of(&export));
+            files.extend(export.files.iter().map(|file| RunFile {
+                source: id,
+                export: at,
+                holds,
+                seen: OnceLock::new(),
+                file: file.clone(),
+            }));
             exports.push((id, export));
         }
     }

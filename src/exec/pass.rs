@@ -75,7 +75,7 @@ pub(crate) fn walk<T: Send>(
                             return;
                         }
                     }
-                    if let Some(warning) = reader.warning() {
+                    for warning in reader.warnings() {
                         drop(chunks.send(Ok(Read::Warning(warning))));
                     }
                 });
@@ -167,11 +167,13 @@ fn cut(chunk: &mut Chunk, left: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::model::{Format, Origin};
+    use crate::source::Lines;
 
     #[test]
     fn a_limit_counts_the_lines_that_hold_something() {
         for (left, stays, lines) in [(0, "", 0), (1, "\n\na\n", 1), (2, "\n\na\nb", 2), (9, "\n\na\nb", 2)] {
-            let mut chunk = Chunk { first: Origin { file: FileId(0), line: 1 }, format: Format::Json, bytes: b"\n\na\nb".to_vec() };
+            let first = Origin { file: FileId(0), line: 1 };
+            let mut chunk = Chunk { first, format: Format::Json, lines: Lines::Wrapped, bytes: b"\n\na\nb".to_vec() };
             assert_eq!(cut(&mut chunk, left), lines);
             assert_eq!(chunk.bytes, stays.as_bytes());
         }

@@ -143,11 +143,13 @@ fn write_line(reject: &Reject, plan: &Plan, files: &[RunFile], out: &mut Vec<u8>
         (_, Ok(_)) => out.extend_from_slice(&reject.source[..reject.source.len() - 1]),
     }
     let mut fields = Map::new();
-    fields.insert("file".to_owned(), json!(files[reject.origin.file.index()].file.name));
-    if let Some(source) = &plan.sources[files[reject.origin.file.index()].source.index()].name {
+    let file = &files[reject.origin.file.index()];
+    fields.insert("file".to_owned(), json!(file.file.name));
+    if let Some(source) = &plan.sources[file.source.index()].name {
         fields.insert("source".to_owned(), json!(source));
     }
-    fields.insert("line".to_owned(), json!(reject.origin.line));
+    let number = if file.counts_elements() { "element" } else { "line" };
+    fields.insert(number.to_owned(), json!(reject.origin.line));
     if let Some(entity) = reject.entity.and_then(|id| plan.entities.get(id.index())) {
         fields.insert("entity".to_owned(), json!(entity.name));
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::codec::{self, Decoded, Record, ddb_json};
 use crate::error::{Error, Kind, Reason, Reject, Stage};
 use crate::exec::ledger::Ledger;
+use crate::exec::record::{self, Holds, Kinds, place};
 use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
@@ -26,7 +27,7 @@ pub(crate) struct Routed<'a> {
     pub(crate) rejects: Vec<Reject>,
     /// The counts.
     pub(crate) ledger: Ledger,
-    /// Set where the pipeline says that an unclassified item ends the run.
+    /// Set where an unclassified item ends the run, as the pipeline says, or a line after which nothing can be trusted.
     pub(crate) fatal: Option<Error>,
 }
 
@@ -71,26 +72,33 @@ impl<'p> Router<'p> {
     /// Routes the lines of a chunk. What it gives borrows from the chunk and the arena.
     pub(crate) fn route<'a>(&self, chunk: &'a Chunk, arena: &'a Arena) -> Routed<'a> {
         let mut routed = Routed { outgoing: Vec::new(), rejects: Vec::new(), ledger: Ledger::new(self.plan), fatal: None };
-        let source = &self.plan.sources[self.files[chunk.first.file.index()].source.index()];
+        let file = &self.files[chunk.first.file.index()];
+        let source = &self.plan.sources[file.source.index()];
         let mut rows: Vec<Vec<Row<'a>>> = self.plan.entities.iter().map(|_| Vec::new()).collect();
         let mut unclaimed = Vec::new();
         let mut records = 0;
+        let mut kinds = Kinds::default();
         for (origin, line) in lines(chunk, arena) {
             records += 1;
             let decoded = line
                 .map_err(|bytes| (bytes, not_utf8(bytes)))
-                .and_then(|text| codec::decode_line(text, chunk.format, arena).map_err(|reason| (text.as_bytes(), reason)));
-            let Decoded { record, source: raw } = match decoded {
+                .and_then(|text| record::decode(text, chunk, file.holds, arena).map_err(|reason| (text.as_bytes(), reason)));
+            let Decoded { record, source: raw, bare: _ } = match decoded {
                 Ok(decoded) => decoded,
                 Err((line, reason)) => {
+                    routed.fatal = routed.fatal.or_else(|| record::breaks_off(line, chunk, origin, &file.file.location, &reason.message));
                     routed.ledger.unreadable += 1;
                     routed.reject(Reject { origin, entity: None, key: String::new(), reason, source: line.to_vec() });
                     continue;
                 }
             };
             let (mut item, change) = match record {
-                Record::Item(item) => (item, None),
+                Record::Item(item) => {
+                    kinds.item.get_or_insert(origin);
+                    (item, None)
+                }
                 Record::Change(record) => {
+                    kinds.change.get_or_insert(origin);
                     let (change, image) = record.into_image();
                     routed.ledger.changed(change.op.name(), 1);
                     (image, Some(change))
@@ -111,6 +119,12 @@ impl<'p> Router<'p> {
             }
         }
         routed.ledger.lines.insert(chunk.first.file.0, records);
+        if records > 0 {
+            file.seen.get_or_init(|| (chunk.format, chunk.lines));
+        }
+        if file.holds == Holds::Either {
+            routed.ledger.kinds.insert(None, kinds);
+        }
         for ((id, entity), rows) in (0..).map(EntityId).zip(&self.plan.entities).zip(rows) {
             if !rows.is_empty() {
                 self.carry(id, entity, source, rows, &mut routed);
@@ -183,6 +197,7 @@ impl<'p> Router<'p> {
         let whose = if other == origin {
             "another output of the same item".to_owned()
         } else {
+            // Whether that file counts elements is not known where a run goes on behind it.
             format!("{}:{}", self.files[other.file.index()].file.name, other.line)
         };
         Err(Reason::new(
@@ -210,13 +225,12 @@ impl<'p> Router<'p> {
                 routed.ledger.dropped(&rows);
             }
             Unclassified::Fail => {
-                let origin = rows[0].origin;
-                let name = &self.files[origin.file.index()].file.name;
-                routed.fatal = Some(
-                    Error::new(Kind::Input, format!("no entity claims the item at {name}:{}", origin.line))
-                        .with("key", key_names(source))
-                        .with("hint", "add an entity, an alias or a `classify` condition for it, or choose another [unclassified] policy"),
-                );
+                let at = place(rows[0].origin, self.files);
+                routed.fatal = routed.fatal.take().or_else(|| {
+                    let hint = "add an entity, an alias or a `classify` condition for it, or choose another [unclassified] policy";
+                    let error = Error::new(Kind::Input, format!("no entity claims the item at {at}"));
+                    Some(error.with("key", key_names(source)).with("hint", hint))
+                });
             }
             Unclassified::Reject => {
                 counts.rejected += rows.len() as u64;
@@ -295,7 +309,10 @@ impl<'a> Routed<'a> {
 
     /// Hands rows to the sinks. What comes from change records is a row of a history, which no table takes.
     fn leave(&mut self, mut outgoing: Outgoing<'a>) {
-        if outgoing.table.is_some() && outgoing.rows.iter().any(|row| row.change.is_some()) {
+        let first = |changed: bool| outgoing.rows.iter().find(|row| row.change.is_some() == changed).map(|row| row.origin);
+        let kinds = Kinds { item: first(false), change: first(true) };
+        self.ledger.kinds.entry(Some(outgoing.dataset.0)).or_default().add(kinds);
+        if outgoing.table.is_some() && kinds.change.is_some() {
             let (rows, items) = outgoing.rows.into_iter().partition::<Vec<_>, _>(|row| row.change.is_some());
             self.leave(Outgoing { rows, table: None, ..outgoing });
             if items.is_empty() {

@@ -48,7 +48,7 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn new(plan: &Plan, files: &[RunFile], options: &Options, sinks: Vec<String>, units: usize) -> Self {
         let mut exports = String::new();
-        for RunFile { source, file, export } in files {
+        for RunFile { source, file, export, holds: _, seen: _ } in files {
             let (name, items, bytes) = (&file.name, file.items, file.facts.bytes);
             exports.push_str(&format!("{}/{export}/{name}/{items:?}/{bytes}/", source.0));
             // An md5 in the manifest says what the file holds; without one, its time or ETag says that it is the same file.

@@ -1,13 +1,16 @@
 //! Units: the pieces of work that are done or not done, and their reports.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::ledger::Ledger;
-use crate::model::{FileId, SourceId};
+use crate::exec::record::Holds;
+use crate::model::{FileId, Format, SourceId};
 use crate::sink::Written;
+use crate::source::Lines;
 use crate::source::manifest::DataFile;
 use crate::store;
 
@@ -20,6 +23,22 @@ pub(crate) struct RunFile {
     pub(crate) file: DataFile,
     /// The export it belongs to, by its place among those of the run.
     pub(crate) export: usize,
+    /// What it holds.
+    pub(crate) holds: Holds,
+    /// How its records are written and which lines are records, once one was read.
+    pub(crate) seen: OnceLock<(Format, Lines)>,
+}
+
+impl RunFile {
+    /// Its name and how its records are written, once one was read.
+    pub(crate) fn seen_format(&self) -> Option<(String, Format)> {
+        self.seen.get().map(|(format, _)| (self.file.name.clone(), *format))
+    }
+
+    /// Whether places in it are numbers of elements, not of lines.
+    pub(crate) fn counts_elements(&self) -> bool {
+        matches!(self.seen.get(), Some((_, Lines::Elements)))
+    }
 }
 
 /// Whole data files that are worked on together.
@@ -92,7 +111,7 @@ mod tests {
     fn file(name: &str, bytes: u64) -> RunFile {
         let facts = Facts { bytes, stamp: Stamp::Modified(None) };
         let file = DataFile { location: Location::Local(name.into()), name: name.to_owned(), items: None, md5: None, facts };
-        RunFile { source: SourceId(0), export: 0, file }
+        RunFile { source: SourceId(0), export: 0, holds: Holds::Either, seen: OnceLock::new(), file }
     }
 
     #[test]

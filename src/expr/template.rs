@@ -271,6 +271,13 @@ impl Template {
         Ok(out.into_bump_str())
     }
 
+    /// The first part that has neither a capture nor an attribute, whatever its filters make of that.
+    #[must_use]
+    pub fn missing(&self, captures: &[Option<&str>], item: &Item<'_>) -> Option<&str> {
+        let has_slot = |name: &Name| name.slot.is_some_and(|slot| matches!(captures.get(slot), Some(Some(_))));
+        self.braced().find(|name| !has_slot(name) && name.path.get(item).is_none()).map(|name| &*name.written)
+    }
+
     fn braced(&self) -> impl Iterator<Item = &Name> {
         self.parts.iter().filter_map(|part| match part {
             Part::Literal(_) => None,

@@ -142,6 +142,14 @@ pub struct Row<'a> {
     pub size: u32,
 }
 
+impl Row<'_> {
+    /// Whether nothing but the key is known of the item, so that what is absent may have been there.
+    #[must_use]
+    pub fn is_keys_only(&self) -> bool {
+        self.change.is_some_and(|change| change.keys_only)
+    }
+}
+
 /// What becomes of a row after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

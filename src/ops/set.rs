@@ -11,7 +11,8 @@
 //! writes over what is there; `default` writes only where nothing is (the null value is something). Attributes
 //! are set in the order of the file, so a template sees those before it. Rejects: `set-missing` and `default-missing`
 //! where a part of a template is not there, `set-path` and `default-path` where the place cannot be made, and the
-//! rules of the filters, such as `pad-width`.
+//! rules of the filters, such as `pad-width`. Of an item of which nothing but the key is known nobody can say what is absent: `default` passes
+//! it by, and what a filter would put in place of a missing part is missing.
 
 use std::fmt;
 
@@ -89,6 +90,10 @@ impl When {
 impl Set {
     fn row(&self, row: &mut Row<'_>) -> Result<Fate, Reason> {
         let (missing, place) = self.when.rules();
+        let keys_only = row.is_keys_only();
+        if keys_only && self.when == When::Absent {
+            return Ok(Fate::Keep);
+        }
         for (path, given) in &self.values {
             if self.when == When::Absent && path.get(&row.item).is_some() {
                 continue;
@@ -97,6 +102,9 @@ impl Set {
             let value = match given {
                 Given::Literal(literal) => literal.to_value(row.item.arena()),
                 Given::Template(template) => match template.render(row.captures, &row.item) {
+                    Ok(_) if keys_only && let Some(part) = template.missing(row.captures, &row.item) => {
+                        return Err(refused(missing, step, format_args!("`{part}` is not known")));
+                    }
                     Ok(text) => Value::S(text),
                     Err(RenderError::Missing(part)) => return Err(refused(missing, step, format_args!("`{part}` is not there"))),
                     Err(RenderError::Refused { rule, message }) => return Err(refused(rule, step, message)),

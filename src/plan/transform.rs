@@ -11,7 +11,7 @@ use crate::expr::template::RenderError;
 use crate::expr::{Condition, Template};
 use crate::limits;
 use crate::model::number::Decimal;
-use crate::model::{Batch, EntityId, Fate, Item, KeySchema, KeyType, Row, Table, Value};
+use crate::model::{Batch, EntityId, Fate, Item, KeySchema, KeyType, Op, Row, Table, Value};
 use crate::plan::{Output, Plan, Source};
 
 /// How an item was told apart.
@@ -145,12 +145,12 @@ impl Output {
     /// Takes the rows of `batch` all the way to where a sink may have them.
     ///
     /// Of an item that was deleted perhaps nothing but the key is known. Conditions, which ask for more, pass it by; steps do to the key
-    /// what they did to that of the whole item.
+    /// what they did to that of the whole item. Where a step fails for a deleted item, of which the key is all that is written, and the
+    /// new key is made of captures alone, no step matters.
     pub fn carry(&self, plan: &Plan, source: &Source, batch: &mut Batch<'_>) -> Changes {
-        let keys_only = |row: &Row<'_>| row.change.is_some_and(|change| change.keys_only);
         let mut bare = Batch::default();
-        if batch.rows.iter().any(keys_only) {
-            bare.rows.extend(batch.rows.extract_if(.., |row| keys_only(row)));
+        if batch.rows.iter().any(Row::is_keys_only) {
+            bare.rows.extend(batch.rows.extract_if(.., |row| row.is_keys_only()));
         }
         if let Some(when) = &self.when {
             batch.each(|row| Ok(if when.holds(&row.item) { Fate::Keep } else { Fate::Drop }));
@@ -165,6 +165,7 @@ impl Output {
             batch.rows.sort_by_key(|row| row.origin);
             batch.refused.append(&mut bare.refused);
         }
+        self.take_back_deletes(batch);
         let table = self.table.map(|id| plan.targets.table(id));
         let cleared = table.map_or_else(Vec::new, |table| self.cleared(table));
         let mut changes = Changes::default();
@@ -179,13 +180,37 @@ impl Output {
         changes
     }
 
+    /// Takes deletes back that a step refused, where their new key does not depend on what steps do.
+    fn take_back_deletes(&self, batch: &mut Batch<'_>) {
+        let is_known = |row: &Row<'_>| {
+            let nothing = Item::new_in(row.item.arena());
+            row.change.is_some_and(|change| change.op == Op::Delete)
+                && !self.key.is_empty()
+                && self.key.iter().all(|(_, template)| template.missing(row.captures, &nothing).is_none())
+        };
+        if !batch.refused.iter().any(|(row, _)| is_known(row)) {
+            return;
+        }
+        for (mut row, _) in batch.refused.extract_if(.., |(row, _)| is_known(row)) {
+            row.item.retain(|_, _| false);
+            batch.rows.push(row);
+        }
+        batch.rows.sort_by_key(|row| row.origin);
+    }
+
     /// Gives the item its keys and index keys.
     fn place(&self, table: &Table, cleared: &[&str], source: &Source, row: &mut Row<'_>, changes: &mut Changes) -> Result<(), Reason> {
         // Everything is rendered before anything is taken away, since a template may name a source key.
         let arena = row.item.arena();
         let mut new = bumpalo::collections::Vec::new_in(arena);
         for (name, template) in &self.key {
-            let text = template.render(row.captures, &row.item).map_err(|error| key_reason(name, template, row, error))?;
+            // What a filter would put in place of a part that nobody knows would make the key of another item.
+            let unknown = if row.is_keys_only() { template.missing(row.captures, &row.item) } else { None };
+            let text = match unknown {
+                Some(part) => Err(RenderError::Missing(part.to_owned())),
+                None => template.render(row.captures, &row.item),
+            };
+            let text = text.map_err(|error| key_reason(name, template, row, error))?;
             new.push((name.as_str(), key_value(text, kind_of(&table.key, name), name)?));
         }
         for (index, templates) in table.indexes.iter().zip(&self.indexes) {
@@ -280,7 +305,7 @@ fn key_reason(name: &str, template: &Template, row: &Row<'_>, error: RenderError
     match error {
         RenderError::Missing(part) => {
             let why = match row.captures {
-                _ if row.change.is_some_and(|change| change.keys_only) => {
+                _ if row.is_keys_only() => {
                     "; of a deleted item an export with NEW_IMAGE has the key alone, one with NEW_AND_OLD_IMAGES the old image too"
                 }
                 captures @ [_, ..] if captures.iter().all(Option::is_none) => {
@@ -300,7 +325,7 @@ fn key_reason(name: &str, template: &Template, row: &Row<'_>, error: RenderError
 mod tests {
     use super::*;
     use crate::codec::ddb_json::{decode_item, write_item};
-    use crate::model::{Arena, Change, FileId, Op, Origin, Raw};
+    use crate::model::{Arena, Change, FileId, Origin, Raw};
 
     const HEAD: &str = "version = 1\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"T\"\n";
 
@@ -392,16 +417,56 @@ key = { id = "{SK}" }
 "#
         ))
         .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let (kept, refused) = deleted(&plan, true, r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#X"}}"#);
+        assert_eq!((kept.as_deref(), refused.as_deref()), (Some("doc#x"), None));
+    }
+
+    /// The `id` of a deleted item in the table, or why it has none.
+    fn deleted(plan: &Plan, keys_only: bool, object: &str) -> (Option<String>, Option<String>) {
+        let line = format!("{{\"Item\":{object}}}");
         let arena = Arena::new();
-        let item = decode_item(r#"{"Item":{"PK":{"S":"WS#a"},"SK":{"S":"DOC#X"}}}"#, &arena).unwrap();
-        let captures = Classifier::new(&plan).claim(&plan.sources[0], &item).map(|claim| claim.captures.to_vec()).unwrap();
-        let change = Change { op: Op::Delete, written_at: 1, keys_only: true };
+        let item = decode_item(&line, &arena).unwrap();
+        let claim = Classifier::new(plan).claim(&plan.sources[0], &item).unwrap();
+        let change = Change { op: Op::Delete, written_at: 1, keys_only };
         let origin = Origin { file: FileId(0), line: 1 };
-        let row = Row { origin, item, captures: arena.alloc_slice_copy(&captures), source: Raw::json(b""), change: Some(change), size: 0 };
+        let row = Row { origin, item, captures: claim.captures, source: Raw::json(b""), change: Some(change), size: 0 };
         let mut batch = Batch { rows: vec![row], ..Batch::default() };
-        plan.entities[0].outputs[0].carry(&plan, &plan.sources[0], &mut batch);
-        assert_eq!(batch.refused.len() + batch.dropped.len(), 0);
-        assert_eq!(batch.rows[0].item.get("id"), Some(Value::S("doc#x")));
+        plan.entities[0].outputs[0].carry(plan, &plan.sources[0], &mut batch);
+        let id = batch.rows.pop().map(|row| match row.item.get("id") {
+            Some(Value::S(text)) => text.to_owned(),
+            other => format!("{other:?}"),
+        });
+        (id, batch.refused.pop().map(|(_, reason)| reason.to_string()))
+    }
+
+    #[test]
+    fn a_deleted_item_that_a_step_refuses_is_carried_where_its_key_is_captured() {
+        let keys = r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#X"}}"#;
+        let whole = r#"{"PK":{"S":"WS#a"},"SK":{"S":"DOC#X"},"n":{"S":"many"},"at":{"S":"7"}}"#;
+        for (steps, key, object, expected) in [
+            ("{ set = { label = '{title}' } }", "{w}/{d}", keys, Ok("a/DOC#X")),
+            ("{ cast = { n = 'number' } }, { set = { label = '{title}' } }", "{w}/{d}", whole, Ok("a/DOC#X")),
+            // The step might have changed what the key is made of.
+            ("{ set = { SK = '{SK}#{title}' } }", "{SK}", keys, Err("step/set-missing: set SK: `title` is not there")),
+            ("{ cast = { n = 'number' } }", "{w}/{at}", whole, Err("step/cast:")),
+            ("{ set = { label = '{title}' } }", "{w}/{at | default('0')}", keys, Err("step/set-missing")),
+            // Nobody knows what was absent.
+            ("{ default = { at = '0' } }", "{w}/{at}", keys, Err("key/key-part-missing")),
+            ("{ default = { label = '{title}' } }", "{w}/{d}", keys, Ok("a/DOC#X")),
+            ("{ set = { at = \"{at | default('0')}\" } }", "{w}/{at}", keys, Err("step/set-missing: set at: `at` is not known")),
+            ("{ drop = ['x'] }", "{w}/{at | default('0')}", keys, Err("key/key-part-missing")),
+            ("{ drop = ['x'] }", "{w}/{at | default('0')}", whole, Ok("a/7")),
+        ] {
+            let text = format!(
+                "{HEAD}[table.docs]\nkey = {{ partition = \"id\" }}\n[entity.Doc]\nmatch = {{ PK = \"WS#{{w}}\", SK = \"{{d...}}\" }}\nsteps = [{steps}]\nto = \"docs\"\nkey = {{ id = \"{key}\" }}\n"
+            );
+            let plan = Plan::from_toml(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            match (deleted(&plan, object == keys, object), expected) {
+                ((Some(id), None), Ok(expected)) => assert_eq!(id, expected, "{steps} {key}"),
+                ((None, Some(reason)), Err(expected)) => assert!(reason.starts_with(expected), "{steps} {key}: {reason}"),
+                (found, _) => panic!("{steps} {key}: {found:?}"),
+            }
+        }
     }
 
     #[test]

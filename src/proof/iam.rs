@@ -30,6 +30,8 @@ pub struct Access {
     pub output_key: Option<String>,
     /// The real names of the pipeline's tables.
     pub tables: Vec<String>,
+    /// Those of them that get tags where they are created.
+    pub tagged: Vec<String>,
     /// How items are put into live tables; `None`: they are not.
     pub live: Option<LiveAccess>,
     /// The folders of files, one a table, that imports into new tables are started from.
@@ -191,8 +193,12 @@ impl PolicyWriter<'_> {
         format!("arn:{}:{service}:{region}:{account}:{resource}", self.partition())
     }
 
+    fn table(&self, name: &String) -> String {
+        self.regional("dynamodb", &format!("table/{name}"))
+    }
+
     fn tables(&self) -> Vec<String> {
-        self.access.tables.iter().map(|table| self.regional("dynamodb", &format!("table/{table}"))).collect()
+        self.access.tables.iter().map(|name| self.table(name)).collect()
     }
 
     /// A key by what a manifest or the user says of it.
@@ -295,7 +301,9 @@ impl PolicyWriter<'_> {
         let tables = self.tables();
         self.allow("LookAtTables", &["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"], tables.clone());
         if create_tables {
-            self.allow("CreateTables", &["dynamodb:CreateTable", "dynamodb:TagResource"], tables.clone());
+            self.allow("CreateTables", &["dynamodb:CreateTable"], tables.clone());
+            let tagged = self.access.tagged.iter().map(|name| self.table(name)).collect();
+            self.allow("TagTables", &["dynamodb:TagResource"], tagged);
         }
         if undo_log {
             self.allow("ReadWhatIsReplaced", &["dynamodb:BatchGetItem"], tables.clone());
@@ -410,14 +418,14 @@ fn is_export_id(folder: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn export(key: &str, known: Option<KnownExport>) -> Access {
+    fn export(key: &str, known: impl Into<Option<KnownExport>>) -> Access {
         let named = S3Place { bucket: "b".to_owned(), key: key.to_owned() };
-        let exports = vec![ExportAccess { named, known, one_of_several: false }];
+        let exports = vec![ExportAccess { named, known: known.into(), one_of_several: false }];
         Access { region: Some("eu-west-1".to_owned()), account: Some("111122223333".to_owned()), exports, ..Access::default() }
     }
 
-    fn known(folder: &str, incremental: bool) -> Option<KnownExport> {
-        Some(KnownExport { folder: Some(folder.to_owned()), incremental, kms_key: None, checked: true })
+    fn known(folder: &str, incremental: bool) -> KnownExport {
+        KnownExport { folder: Some(folder.to_owned()), incremental, kms_key: None, checked: true }
     }
 
     /// Each statement as `SID ACTIONS on RESOURCES [where PREFIXES]`.
@@ -488,7 +496,8 @@ mod tests {
 
     #[test]
     fn what_a_live_run_needs_follows_from_its_flags() {
-        let mut access = Access { tables: vec!["prod-docs".to_owned()], live: Some(LiveAccess::default()), ..export("", None) };
+        let tables = vec!["prod-docs".to_owned()];
+        let mut access = Access { tagged: tables.clone(), tables, live: Some(LiveAccess::default()), ..export("", None) };
         access.exports.clear();
         let on = "on arn:aws:dynamodb:eu-west-1:111122223333:table/prod-docs";
         let look = format!("LookAtTables dynamodb:DescribeTable dynamodb:DescribeTimeToLive {on}");
@@ -496,7 +505,8 @@ mod tests {
         access.live = Some(LiveAccess { conditional: true, undo_log: true, create_tables: true });
         let expected = [
             look,
-            format!("CreateTables dynamodb:CreateTable dynamodb:TagResource {on}"),
+            format!("CreateTables dynamodb:CreateTable {on}"),
+            format!("TagTables dynamodb:TagResource {on}"),
             format!("ReadWhatIsReplaced dynamodb:BatchGetItem {on}"),
             format!("WriteItems dynamodb:PutItem {on}"),
         ];

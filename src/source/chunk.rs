@@ -4,11 +4,11 @@ use std::io::Read;
 
 use crate::error::{Error, Kind, Result};
 use crate::model::{FileId, Format, Origin};
-use crate::source::Chunk;
-use crate::source::frame::Framer;
+use crate::source::frame::{Framer, Miscounted};
 use crate::source::inflate::Text;
 use crate::source::manifest::DataFile;
 use crate::source::sniff::{self, Shape};
+use crate::source::{Chunk, Lines};
 
 /// The longest line, unless told otherwise. An item of 400 KB takes some 4 MB as JSON, in theory 18 MB; what is longer is no item.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -44,6 +44,7 @@ enum Way {
     /// They are there.
     Lines {
         format: Format,
+        lines: Lines,
         /// What was read beyond the last cut: the start of a line.
         rest: Vec<u8>,
     },
@@ -70,15 +71,16 @@ impl ChunkReader {
         let DataFile { location, md5, name: _, items: _, facts: _ } = file;
         let mut text = Text::new(opened, location.clone(), *md5)?;
         let is_compressed = text.is_compressed();
-        let (shape, skip) = sniff::text(text.look(sniff::LOOK)?).map_err(|foreign| foreign.into_error(location, is_compressed))?;
-        text.skip(skip);
+        let start = text.look(sniff::LOOK)?;
+        let (shape, skip) = sniff::text(start).map_err(|foreign| foreign.into_error(location, is_compressed))?;
         let way = match shape {
-            Shape::Lines(format) => Way::Lines { format, rest: Vec::new() },
+            Shape::Lines(format) => Way::Lines { format, lines: sniff::lines(&start[skip..], format), rest: Vec::new() },
             Shape::Documents => {
                 let framer = Box::new(Framer::new(MAX_LINE_BYTES));
                 Way::Elements { framer, piece: Vec::with_capacity(PIECE_BYTES), used: 0 }
             }
         };
+        text.skip(skip);
         Ok(Self { id, chunk_bytes: chunk_bytes.max(1), max_line_bytes: MAX_LINE_BYTES, text, way, lines: 0, done: false })
     }
 
@@ -114,8 +116,8 @@ impl ChunkReader {
     }
 
     fn read_lines(&mut self) -> Result<Option<Chunk>> {
-        let Way::Lines { format, rest } = &mut self.way else { return Ok(None) };
-        let format = *format;
+        let Way::Lines { format, lines, rest } = &mut self.way else { return Ok(None) };
+        let (format, lines) = (*format, *lines);
         let mut bytes = Vec::with_capacity(self.chunk_bytes + rest.len());
         bytes.append(rest);
         loop {
@@ -130,13 +132,13 @@ impl ChunkReader {
             while bytes.len() < target {
                 if !self.text.read(&mut bytes, target)? {
                     self.done = true;
-                    return if bytes.is_empty() { Ok(None) } else { self.cut(format, bytes).map(Some) };
+                    return if bytes.is_empty() { Ok(None) } else { self.cut(format, lines, bytes).map(Some) };
                 }
             }
             if let Some(last) = memchr::memrchr(b'\n', &bytes[searched..]) {
                 rest.extend_from_slice(&bytes[searched + last + 1..]);
                 bytes.truncate(searched + last + 1);
-                return self.cut(format, bytes).map(Some);
+                return self.cut(format, lines, bytes).map(Some);
             }
             if bytes.len() > self.max_line_bytes {
                 return Err(self.too_long(self.lines + 1, format_args!("{} bytes without a line end", bytes.len())));
@@ -145,18 +147,18 @@ impl ChunkReader {
     }
 
     /// Makes a chunk of whole lines.
-    fn cut(&mut self, format: Format, bytes: Vec<u8>) -> Result<Chunk> {
+    fn cut(&mut self, format: Format, lines: Lines, bytes: Vec<u8>) -> Result<Chunk> {
         let first = Origin { file: self.id, line: self.lines + 1 };
         // Only a chunk that is longer itself can hold a line that is too long, which by default no chunk is.
         if bytes.len() > self.max_line_bytes {
-            let mut lines = (first.line..).zip(bytes.split(|byte| *byte == b'\n'));
-            if let Some((number, line)) = lines.find(|(_, line)| line.len() > self.max_line_bytes) {
+            let mut numbered = (first.line..).zip(bytes.split(|byte| *byte == b'\n'));
+            if let Some((number, line)) = numbered.find(|(_, line)| line.len() > self.max_line_bytes) {
                 return Err(self.too_long(number, format_args!("{} bytes", line.len())));
             }
         }
         let unended = bytes.last().is_some_and(|last| *last != b'\n');
         self.lines += memchr::memchr_iter(b'\n', &bytes).count() as u64 + u64::from(unended);
-        Ok(Chunk { first, format, bytes })
+        Ok(Chunk { first, format, lines, bytes })
     }
 
     fn too_long(&self, line: u64, found: std::fmt::Arguments<'_>) -> Error {
@@ -190,21 +192,24 @@ impl ChunkReader {
         }
         let first = Origin { file: self.id, line: self.lines + 1 };
         self.lines += memchr::memchr_iter(b'\n', &bytes).count() as u64;
-        Ok(Some(Chunk { first, format: Format::Json, bytes }))
+        Ok(Some(Chunk { first, format: Format::Json, lines: Lines::Elements, bytes }))
     }
 
-    /// What the user should know of the file after its last chunk: it is the output of a scan which stopped before its end.
+    /// What the user should know of the file after its last chunk: it is the output of a scan which stopped before its end, or whose
+    /// counts are others.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
-        match &self.way {
-            Way::Elements { framer, .. } if self.done => framer.more().map(|member| {
-                let file = self.text.location();
-                format!(
-                    "{file} ends before the scan did: its last page has a `{member}`; unless the next page is in another file, items are missing"
-                )
-            }),
-            _ => None,
-        }
+    pub fn warnings(&self) -> Vec<String> {
+        let Way::Elements { framer, .. } = &self.way else { return Vec::new() };
+        let file = self.text.location();
+        let more = framer.more().filter(|_| self.done).map(|member| {
+            format!(
+                "{file} ends before the scan did: its last page has a `{member}`; unless the next page is in another file, items are missing"
+            )
+        });
+        let miscounted = framer.miscounted().map(|Miscounted { count, found, line }| {
+            format!("{file} holds a page with {found} items, which ends in line {line}, whose `Count` says {count}; it was changed or cut")
+        });
+        more.into_iter().chain(miscounted).collect()
     }
 
     /// Lines given out so far, empty ones too; after the last chunk, the lines of the file.

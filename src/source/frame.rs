@@ -7,6 +7,9 @@ use crate::store::Location;
 /// Levels of brackets inside an element; what the decoder follows takes 131.
 const LEVELS: usize = 1_000;
 
+/// Bytes of a number that are looked at; a count has fewer.
+const LONGEST_WORD: usize = 20;
+
 /// Members of a page which say that the scan stopped before its end.
 const THERE_IS_MORE: [&str; 2] = ["LastEvaluatedKey", "NextToken"];
 
@@ -40,6 +43,13 @@ pub(super) struct Framer {
     /// The member of the page under way which says that there is more; of the last page, after it.
     more: Option<&'static str>,
     page_more: Option<&'static str>,
+    /// The number, `true`, `false` or `null` that is the value of the member under way, or its start.
+    word: Vec<u8>,
+    /// What the `Count` of the page under way says, and how many elements came before it.
+    page_count: Option<u64>,
+    page_start: u64,
+    /// The first page whose `Count` is not the number of its elements.
+    miscounted: Option<Miscounted>,
     /// Elements given so far.
     elements: u64,
     /// Bytes of the text before the piece under way.
@@ -95,6 +105,17 @@ enum Role {
     Skipped,
 }
 
+/// A page whose `Count` is not the number of its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Miscounted {
+    /// What it says.
+    pub(super) count: u64,
+    /// Its elements.
+    pub(super) found: u64,
+    /// The line in which it ends.
+    pub(super) line: u64,
+}
+
 /// Where in a value the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -144,6 +165,10 @@ impl Framer {
             name: Vec::new(),
             more: None,
             page_more: None,
+            word: Vec::new(),
+            page_count: None,
+            page_start: 0,
+            miscounted: None,
             elements: 0,
             before: 0,
             line: 1,
@@ -205,6 +230,21 @@ impl Framer {
         self.more
     }
 
+    /// The first page whose `Count` is not the number of its elements.
+    pub(super) fn miscounted(&self) -> Option<Miscounted> {
+        self.miscounted
+    }
+
+    /// A page is whole.
+    fn end_page(&mut self) {
+        self.more = self.page_more;
+        let found = self.elements - self.page_start;
+        // Where the AWS CLI gives a part of a scan, which it says by a token, its counts are of the whole.
+        if let Some(count) = self.page_count.filter(|count| *count != found && self.page_more != Some("NextToken")) {
+            self.miscounted.get_or_insert(Miscounted { count, found, line: self.line });
+        }
+    }
+
     /// A byte between values. False: it is the first of a value, and to be given again.
     fn token(&mut self, byte: u8, at: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let is_kept = self.document == Document::Object;
@@ -214,6 +254,7 @@ impl Framer {
                 (self.start, self.element_line) = (out.len(), self.line);
                 out.push(byte);
                 (self.document, self.page_more) = (Document::Object, None);
+                (self.page_count, self.page_start) = (None, self.elements);
                 self.state = State::FirstName;
                 return Ok(true);
             }
@@ -240,7 +281,7 @@ impl Framer {
                     out.push(byte);
                     self.end_element(out, at)?;
                 } else if self.document == Document::Page {
-                    self.more = self.page_more;
+                    self.end_page();
                 }
                 self.state = State::Between;
                 return Ok(true);
@@ -317,6 +358,7 @@ impl Framer {
         (self.state, self.part) = (State::Value, if is_word(byte) { Part::Word } else { Part::Tokens });
         (self.after_word, self.gap) = (false, false);
         (self.weight, self.is_null) = (0, byte == b'n');
+        self.word.clear();
         Ok(())
     }
 
@@ -394,6 +436,9 @@ impl Framer {
     /// Gives bytes of the value under way, unless it is passed over.
     fn give(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.weight += bytes.len() as u64;
+        if self.part == Part::Word && self.word.len() < LONGEST_WORD {
+            self.word.extend_from_slice(bytes);
+        }
         if self.role != Role::Skipped {
             out.extend_from_slice(bytes);
         }
@@ -419,6 +464,9 @@ impl Framer {
             return self.end_element(out, at);
         }
         self.state = State::AfterMember;
+        if self.part == Part::Word && self.name == b"Count" && self.weight == self.word.len() as u64 {
+            self.page_count = std::str::from_utf8(&self.word).ok().and_then(|count| count.parse().ok());
+        }
         // An empty key or token says that there is no more, too.
         if !self.is_null
             && self.weight > 2
@@ -600,6 +648,37 @@ mod tests {
             "{\"Item\":{}}\n{\"Item\":{}}\n",
         );
         gives(r#"{"Item\"s":{},"Items":[{}]}"#, "{\"Item\":{}}\n");
+    }
+
+    #[test]
+    fn a_page_whose_count_is_not_that_of_its_elements_is_seen() {
+        let miscounted = |text: &str| {
+            let found = [1, 3, 1000].map(|piece| {
+                let mut framer = Framer::new(1000);
+                let mut out = Vec::new();
+                for piece in text.as_bytes().chunks(piece) {
+                    assert_eq!(framer.read(piece, &mut out, usize::MAX), Ok(piece.len()));
+                }
+                framer.miscounted().map(|page| (page.count, page.found, page.line))
+            });
+            assert!(found.iter().all(|other| *other == found[0]), "{text}");
+            found[0]
+        };
+        for (text, expected) in [
+            (r#"{"Items":[{},{}],"Count":2,"ScannedCount":9}"#, None),
+            (r#"{"Count":2,"Items":[{},{}]}"#, None),
+            (r#"{"Items":[{},{}]}"#, None),
+            (r#"{"Items":[{},{}],"Count":3}"#, Some((3, 2, 1))),
+            ("{\n\"Count\" : 1\n,\"Items\":[{},{}]\n}", Some((1, 2, 4))),
+            ("{\"Items\":[{}],\"Count\":1}\n{\"Items\":[],\"Count\":1}\n{\"Items\":[{}],\"Count\":0}", Some((1, 0, 2))),
+            (r#"{"Items":[{}],"Count":1,"LastEvaluatedKey":{"a":1}}{"Items":[{}]}"#, None),
+            // The AWS CLI counts what it did not print.
+            (r#"{"Items":[{}],"Count":109,"NextToken":"abc"}"#, None),
+            (r#"{"Items":[{}],"Count":"two","x":{"Count":5}}"#, None),
+            (r#"{"Items":[{}],"Count":100000000000000000000000000000000000000}"#, None),
+        ] {
+            assert_eq!(miscounted(text), expected, "{text}");
+        }
     }
 
     #[test]

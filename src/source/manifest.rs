@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use crate::error::{Error, Kind, Result};
+use crate::model::Format;
 use crate::source::chunk::MAX_LINE_BYTES;
 use crate::store::{Facts, Found, Location};
 
@@ -82,9 +83,27 @@ impl Export {
 
     /// What the user should know of it before it is read.
     pub fn warnings(&self, verify: Verify) -> impl Iterator<Item = String> + '_ {
-        let unchecked = self.summary.is_some() && !self.checked && verify == Verify::Strict;
+        let unchecked = self.summary.is_some()
+            && match verify {
+                Verify::Strict => !self.checked,
+                Verify::Data => self.files.iter().any(|file| file.md5.is_none()),
+                Verify::Off => false,
+            };
         let message = "the export has no md5 for some of its files, so that a changed file cannot be told from a whole one";
         self.notes.iter().cloned().chain(unchecked.then(|| message.to_owned()))
+    }
+
+    /// What the user should know of it once it was read: how its files are written, where that is not what the summary says.
+    #[must_use]
+    pub fn contradiction(&self, found: impl IntoIterator<Item = (String, Format)>) -> Option<String> {
+        let summary = self.summary.as_ref()?;
+        let (file, other) = found.into_iter().find(|(_, format)| *format != summary.format)?;
+        let name = |format| match format {
+            Format::Json => "DYNAMODB_JSON",
+            Format::Ion => "ION",
+        };
+        let (says, is) = (name(summary.format), name(other));
+        Some(format!("the export's summary says outputFormat {says}, but {file} is {is}; each file is read as what it is"))
     }
 
     /// The window of an incremental export.
@@ -163,6 +182,8 @@ pub struct Summary {
     pub table_id: Option<String>,
     /// Items, or changes of items.
     pub content: Content,
+    /// How its data files are written.
+    pub format: Format,
     /// What the service billed; 0 for small tables.
     pub billed_size_bytes: Option<u64>,
     /// The key that the files were encrypted with, where it is one of KMS: whoever reads them needs `kms:Decrypt` on it.
@@ -274,7 +295,7 @@ fn folder(location: &Location, options: &Options, notes: &mut Vec<String>) -> Re
                 find::check_choice(location, options)?;
                 return Ok(Some(location.clone()));
             }
-            Ok(false) => location.look()?.ok_or_else(|| nothing_there("there is no such file or folder", location))? == Found::Folder,
+            Ok(false) => location.look()?.ok_or_else(|| absent(location))? == Found::Folder,
             // Without that permission S3 denies what does not exist; but a data file may be there.
             Err(denied) => match location.look() {
                 Ok(Some(found)) => found == Found::Folder,
@@ -332,6 +353,14 @@ fn nothing_there(message: &str, location: &Location) -> Error {
     )
 }
 
+/// The error for a place where nothing is. In S3 there are no folders, only keys that start alike.
+fn absent(location: &Location) -> Error {
+    match location.local() {
+        Some(_) => nothing_there("there is no such file or folder", location),
+        None => nothing_there(&format!("nothing lies at {location}"), location),
+    }
+}
+
 /// Data files without a manifest.
 fn bare_files(locations: &[Location]) -> Result<Export> {
     let mut seen = HashSet::new();
@@ -340,7 +369,7 @@ fn bare_files(locations: &[Location]) -> Result<Export> {
         let facts = match location.look()? {
             Some(Found::File(facts)) => facts,
             Some(_) => return Err(not_regular("a data file", location)),
-            None => return Err(nothing_there("there is no such file or folder", location)),
+            None => return Err(absent(location)),
         };
         // Two names of one file are one file.
         let real = location.local().and_then(|path| fs::canonicalize(path).ok()).map(Location::Local);

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use crate::model::Format;
+use crate::source::Lines;
 use crate::store::Location;
 
 /// How a gzip member begins.
@@ -178,6 +179,43 @@ fn is_ion(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     let names: [&[u8]; 6] = [b"Item", b"Record", b"Keys", b"Metadata", b"OldImage", b"NewImage"];
     names.iter().any(|name| line.strip_prefix(*name).is_some_and(|rest| rest.trim_ascii_start().first() == Some(&b':')))
+}
+
+/// The names of what stands around a record or makes one. `Raw` and `RawBase64` are of rejects files.
+const WRAPPERS: [&[u8]; 11] =
+    [b"Item", b"Record", b"Keys", b"Metadata", b"OldImage", b"NewImage", b"PutRequest", b"DeleteRequest", b"Reject", b"Raw", b"RawBase64"];
+
+/// Which lines of a text in `format` are records, by the first ones that tell.
+pub(super) fn lines(text: &[u8], format: Format) -> Lines {
+    let mut records = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (line, marked) = match format {
+            Format::Json => (line.trim_ascii_start(), false),
+            Format::Ion => without_markers(line),
+        };
+        let name = line.strip_prefix(b"{")?.trim_ascii_start();
+        let name = match (format, name.first()?) {
+            (_, b'"') | (Format::Ion, b'\'') => &name[1..],
+            (Format::Ion, _) => name,
+            (Format::Json, _) => return None,
+        };
+        let end = name.iter().position(|byte| b"\"': \t".contains(byte)).unwrap_or(name.len());
+        Some((marked, WRAPPERS.contains(&&name[..end])))
+    });
+    match (records.next(), records.next()) {
+        (Some((_, false)), _) => Lines::Bare,
+        // A marker at the start of a file speaks for all of it, so one alone does not say that each line has its own.
+        (Some((true, true)), Some((true, _))) => Lines::Marked,
+        _ => Lines::Wrapped,
+    }
+}
+
+/// A line of Ion behind its version markers, and whether it has any.
+fn without_markers(line: &[u8]) -> (&[u8], bool) {
+    let line = line.trim_ascii_start();
+    match line.strip_prefix(b"$ion_1_0") {
+        Some(rest) => (without_markers(rest).0, true),
+        None => (line, false),
+    }
 }
 
 /// What may come next in a JSON text.
@@ -386,6 +424,30 @@ mod tests {
             is(text.as_bytes(), JSON);
         }
         assert_eq!(text(b"\xef\xbb\xbf$ion_1_0 {").unwrap(), (Shape::Lines(Format::Ion), 3));
+    }
+
+    #[test]
+    fn the_first_records_say_which_lines_are_records() {
+        for (text, format, expected) in [
+            ("{\"Item\":{}}\n{\"pk\":{\"S\":\"a\"}}\n", Format::Json, Lines::Wrapped),
+            ("garbage\n\n { \"Item\" : {\n", Format::Json, Lines::Wrapped),
+            ("{\"Metadata\":{}}", Format::Json, Lines::Wrapped),
+            ("{\"PutRequest\":{\"Item\":{}}}", Format::Json, Lines::Wrapped),
+            ("{\"Raw\":\"{\\\"pk\\\":{}}\",\"Reject\":{}}\n", Format::Json, Lines::Wrapped),
+            ("garbage\n", Format::Json, Lines::Wrapped),
+            ("{\"Items\":{\"S\":\"a\"}}\n{\"Item\":{}}", Format::Json, Lines::Bare),
+            ("$io\n{ \"pk\" :{\"S\":\"a\"}}\n", Format::Json, Lines::Bare),
+            (" $ion_1_0 {Item:{}}\n $ion_1_0 {Item:{}}\n{Item:{}}", Format::Ion, Lines::Marked),
+            ("$ion_1_0 {Record:{}}\ngarbage\n$ion_1_0 $ion_1_0 {'Item':{}}\n", Format::Ion, Lines::Marked),
+            ("$ion_1_0 {Item:{}}\n", Format::Ion, Lines::Wrapped),
+            ("$ion_1_0 {Item:{}}\n{Item:{}}\n", Format::Ion, Lines::Wrapped),
+            ("$ion_1_0\n{Item :{}}\n$ion_1_0 {Item:{}}\n", Format::Ion, Lines::Wrapped),
+            ("{\"Item\":{}}\n", Format::Ion, Lines::Wrapped),
+            ("$ion_1_0 {pk:\"a\"}\n$ion_1_0 {Item:{}}", Format::Ion, Lines::Bare),
+            ("$ion_1_0\n{pk:\"a\"}\n", Format::Ion, Lines::Bare),
+        ] {
+            assert_eq!(lines(text.as_bytes(), format), expected, "{text}");
+        }
     }
 
     #[test]

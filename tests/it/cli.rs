@@ -422,3 +422,11 @@ fn the_pipeline_in_the_readme_is_fine() {
     let ran = dynamorph(&["check", &pipeline(&folder, &block.text)]).expect(0);
     assert!(ran.stdout.ends_with(": fine; 2 entities, 2 tables, 1 example passes\n"), "{}", ran.stdout);
 }
+
+#[test]
+fn an_export_as_of_a_time_that_does_not_exist_is_a_usage_error() {
+    for time in ["2026-13-01", "2026-02-31", "2026-01-01T99:99:99", "0000-00-00"] {
+        let ran = dynamorph(&["inspect", DOCS, "--export", &format!("as-of {time}")]).expect(2);
+        assert!(ran.stderr.contains("does not exist"), "{}", ran.stderr);
+    }
+}

@@ -278,7 +278,7 @@ fn options_of_live_writing_need_a_live_sink() {
     let folder = Folder::new();
     let lake = folder.sink("parquet", "lake");
     for option in [&["--max-write-units", "5"][..], &["--if-absent"], &["--if-newer", "v"], &["--create-tables"]] {
-        let ran = folder.run(PIPELINE, &["sample_exports/docs"], &[lake.clone()], option).expect(2);
+        let ran = folder.run(PIPELINE, &["sample_exports/docs"], std::slice::from_ref(&lake), option).expect(2);
         assert!(ran.stderr.contains(&format!("{} says how live tables are written", option[0])), "{}", ran.stderr);
     }
 }

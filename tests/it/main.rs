@@ -14,6 +14,7 @@ mod interop;
 mod layers;
 mod live;
 mod load;
+mod mixed;
 mod order;
 mod pipelines;
 mod program;

@@ -89,6 +89,16 @@ fn an_export_in_s3_is_found_by_folder_summary_and_choice_and_described_as_one_in
 }
 
 #[test]
+fn where_nothing_lies_in_s3_it_is_said_so() {
+    let bucket = ministack().bucket();
+    for place in [format!("s3://{}/", bucket.name()), format!("s3://{}/no/such/", bucket.name())] {
+        let ran = dynamorph(&ministack().url(), &["inspect", &place]).expect(1);
+        let at = if place.ends_with("such/") { place.trim_end_matches('/') } else { &place };
+        assert!(ran.stderr.contains(&format!("error: nothing lies at {at}\n")), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn changes_in_the_shared_folder_of_s3_are_those_of_the_manifests() {
     let bucket = uploaded(ministack(), "docs-incremental", "p/");
     let rows = |url: &str, base: &str| {

@@ -137,7 +137,7 @@ fn the_place_of_an_element_is_its_number() {
     let rejects = fs::read_to_string(folder.path().join("work/rejects/unit-00001.jsonl")).expect("there is a rejects file");
     golden("shapes/elements.rejects.jsonl", &folder.stable(&rejects));
     let inspected = dynamorph(&["inspect", &path, "--quiet"]).expect(0);
-    assert!(inspected.stdout.contains(&format!("2 lines are no items; the first is {path}:2: ")), "{}", inspected.stdout);
+    assert!(inspected.stdout.contains(&format!("2 lines are no items; the first is {path}, element 2: ")), "{}", inspected.stdout);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn change_records_are_told_by_their_images() {
         (format!(r#"{{"Record":{{{keys},{metadata}}}}}"#), Op::Delete, 1),
     ] {
         let arena = Arena::new();
-        let Decoded { record: Record::Change(change), source } =
+        let Decoded { record: Record::Change(change), source, .. } =
             decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"))
         else {
             panic!("{line}")

@@ -274,7 +274,7 @@ fn change_records_are_told_by_their_images() {
     ] {
         for line in [format!(" $ion_1_0 {{Record:{{{members}}}}}"), format!("{{{members}}}"), format!("{{ Record : {{{members}}} , }}")] {
             let arena = Arena::new();
-            let Decoded { record: Record::Change(change), source } =
+            let Decoded { record: Record::Change(change), source, .. } =
                 decode_line(&line, &arena).unwrap_or_else(|reason| panic!("{line}: {reason}"))
             else {
                 panic!("{line}")
@@ -340,7 +340,7 @@ fn what_is_no_item_is_named() {
         ("{Item:{}", "ion: column 9: the end of the line; expected `,` or `}`"),
         (
             r#"{"Item":{"PK":{"S":"a"},"n":{"N":"1"}}}"#,
-            "not-an-item: column 1: a line of DynamoDB JSON among lines of Amazon Ion; name the file .json",
+            "not-an-item: column 1: a line of DynamoDB JSON among lines of Amazon Ion; the first record says how all of them are written, so put each kind into a file of its own",
         ),
     ] {
         assert_eq!(refused(line), expected, "{line}");

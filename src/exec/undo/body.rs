@@ -4,7 +4,7 @@ use crate::codec::ddb_json::{write_string, write_value};
 use crate::model::{Attribute, Item};
 
 /// The most attributes that a condition compares. An expression has at most 300 operators, one for each comparison and one between two, and
-/// at most 4 KB; so many comparisons take 279 and some 2.2 KB (AWS, *Quotas in Amazon DynamoDB*, expressions).
+/// at most 4 KB; so many comparisons take 279 and some 2.2 KB (AWS, *Quotas in Amazon `DynamoDB`*, expressions).
 const COMPARED: usize = 140;
 
 /// A `PutItem` of `old`, an item as JSON, over `current`.

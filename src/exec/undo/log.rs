@@ -27,8 +27,8 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.starts_with("unit-") && name.ends_with(".jsonl") {
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            if stem.starts_with("unit-") && path.extension().is_some_and(|extension| extension == "jsonl") {
                 found.push(path);
             }
         }

@@ -180,7 +180,7 @@ pub(super) fn each_line<T: Send>(
         for (line, bytes) in (chunk.first.line..).zip(chunk.bytes.split_inclusive(|byte| *byte == b'\n')) {
             while let Some((_, at)) = asked.next_if(|(asked, _)| *asked == line) {
                 let first = Origin { line, ..chunk.first };
-                done.push((*at, work(&Chunk { first, format: chunk.format, bytes: bytes.to_vec() })));
+                done.push((*at, work(&Chunk { first, format: chunk.format, lines: chunk.lines, bytes: bytes.to_vec() })));
             }
             if asked.peek().is_none() {
                 break;

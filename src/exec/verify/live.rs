@@ -15,7 +15,7 @@ use crate::exec::verify::form::{Part, Recorder, View};
 use crate::exec::verify::gather::gather;
 use crate::exec::verify::target::{Asked, Content};
 use crate::model::{FileId, Format, KeySchema, Origin, TableId};
-use crate::source::Chunk;
+use crate::source::{Chunk, Lines};
 
 /// Readers side by side; each waits for the service most of the time.
 const READERS: u32 = 16;
@@ -87,7 +87,7 @@ impl Content for Live {
             self.service.scan(&table.name, &table.facts, *segment, pace, &mut |page| {
                 let mut recorder = Recorder::new(&setting.forms, setting.how(View::Tables));
                 let first = Origin { file: FileId(0), line: 0 };
-                record(&Chunk { first, format: Format::Json, bytes: page.lines }, table.id, &mut recorder);
+                record(&Chunk { first, format: Format::Json, lines: Lines::Elements, bytes: page.lines }, table.id, &mut recorder);
                 let mut part = recorder.part;
                 if let Some((_, why)) = part.unreadable.pop() {
                     return Err(Error::new(Kind::Service, "the service gave an item that cannot be read")

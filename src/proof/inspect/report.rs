@@ -50,7 +50,7 @@ pub struct ItemBytes {
 /// A place in the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spot {
-    /// The data file, by its place in the list of data files, from 0.
+    /// The data file, by its place in the list of data files, from 1.
     pub file: u32,
     /// The line, from 1.
     pub line: u64,
@@ -58,14 +58,13 @@ pub struct Spot {
 
 impl From<Origin> for Spot {
     fn from(Origin { file: FileId(file), line }: Origin) -> Self {
-        Self { file, line }
+        Self { file: file.saturating_add(1), line }
     }
 }
 
 impl fmt::Display for Spot {
-    /// Files count from 1 for readers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "file {} line {}", u64::from(self.file) + 1, self.line)
+        write!(f, "file {} line {}", self.file, self.line)
     }
 }
 

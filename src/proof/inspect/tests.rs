@@ -53,7 +53,7 @@ fn fields_have_stable_names() {
         json["type_attribute"],
         serde_json::json!({"name": "EntityType", "guessed": true, "items": 3, "percent": 75.0, "values": 3})
     );
-    assert_eq!(json["item_bytes"]["largest_at"], serde_json::json!({"file": 0, "line": 3}));
+    assert_eq!(json["item_bytes"]["largest_at"], serde_json::json!({"file": 1, "line": 3}));
     assert_eq!(
         json["entities"][3]["attributes"][2],
         serde_json::json!({"name": "note", "items": 1, "percent": 100.0, "types": [{"type": "S", "items": 1}], "largest": 2})

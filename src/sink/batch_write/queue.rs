@@ -86,7 +86,9 @@ impl Target {
             if let Err(error) = undo.record(table, &new).await {
                 return (0, Outcome::Unlogged(error));
             }
-            puts.iter_mut().for_each(|put| put.logged = true);
+            for put in &mut *puts {
+                put.logged = true;
+            }
         }
         if self.condition == Condition::None {
             let body = body(table, puts.iter().map(Put::json));

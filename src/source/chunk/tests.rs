@@ -41,7 +41,7 @@ fn reader(bytes: &[u8], piece: usize, chunk_bytes: usize, longest: usize) -> Res
     Ok(ChunkReader::new(opened, &file(), FileId(7), chunk_bytes)?.with_max_line(longest))
 }
 
-/// What a file gave: the first line and the text of every chunk, the lines of the file, and the warning.
+/// What a file gave: the first line and the text of every chunk, the lines of the file, and the warnings.
 type Read_ = (Vec<(u64, String)>, u64, Option<String>);
 
 fn read_all(bytes: &[u8], piece: usize, chunk_bytes: usize) -> Result<Read_> {
@@ -53,7 +53,8 @@ fn read_all(bytes: &[u8], piece: usize, chunk_bytes: usize) -> Result<Read_> {
     }
     assert_eq!(reader.compressed_read(), bytes.len() as u64);
     assert!(reader.next().unwrap().is_none());
-    Ok((found, reader.lines(), reader.warning()))
+    let warnings = reader.warnings();
+    Ok((found, reader.lines(), (!warnings.is_empty()).then(|| warnings.join("\n"))))
 }
 
 fn chunks(bytes: &[u8], chunk_bytes: usize) -> Result<(Vec<(u64, String)>, u64)> {

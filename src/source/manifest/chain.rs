@@ -35,9 +35,17 @@ pub(super) fn in_order(mut exports: Vec<Export>) -> Result<Vec<Export>> {
         .with("hint", "name it alone"));
     }
     exports.sort_by_key(ends);
-    for pair in exports.windows(2) {
+    let mut notes = Vec::new();
+    for (at, pair) in exports.windows(2).enumerate() {
         let [before, after] = pair else { continue };
+        // The last one that says its table's id stands for those after it that do not.
+        let known = exports[..=at].iter().rev().find(|export| table_id(export).is_some()).unwrap_or(before);
         same_table(before, after)?;
+        same_table(known, after)?;
+        if table_id(known).is_none() != table_id(after).is_none() {
+            let message = "one of two exports has no tableId, so that it cannot be told whether the table was made anew in between";
+            notes.push((at + 1, format!("{message}: {} and {}", name(before), name(after))));
+        }
         let ((_, end), (start, _)) = (ends(before), ends(after));
         let told = match start.cmp(&end) {
             std::cmp::Ordering::Equal => continue,
@@ -51,18 +59,23 @@ pub(super) fn in_order(mut exports: Vec<Export>) -> Result<Vec<Export>> {
             .with("which starts", start.map_or_else(String::new, |time| time.to_string()))
             .with("hint", "name exports whose windows follow each other without a gap"));
     }
+    for (at, note) in notes {
+        exports[at].notes.push(note);
+    }
     Ok(exports)
 }
 
+fn table_id(export: &Export) -> Option<&str> {
+    export.summary.as_ref()?.table_id.as_deref()
+}
+
+/// Checks that two exports are of one table, as far as they say it.
 fn same_table(one: &Export, other: &Export) -> Result<()> {
-    let of = |export: &Export| {
-        let summary = export.summary.as_ref();
-        (summary.and_then(|summary| summary.table_arn.clone()), summary.and_then(|summary| summary.table_id.clone()))
-    };
+    let of = |export: &Export| (export.summary.as_ref().and_then(|summary| summary.table_arn.clone()), table_id(export).map(str::to_owned));
     let ((arn, id), (other_arn, other_id)) = (of(one), of(other));
     let (message, hint) = if arn != other_arn {
         ("two exports of one source are of different tables", "name the exports of one table; a pipeline may have several sources")
-    } else if id != other_id {
+    } else if id != other_id && id.is_some() && other_id.is_some() {
         (
             "two exports of one source are of tables with one name: the table was made anew in between",
             "name the exports of one of the two; a table that was made anew starts with a full export",

@@ -42,7 +42,25 @@ impl FromStr for Time {
             return Err(format!("`{text}` is no time; expected UTC such as 2026-01-14T10:18:50Z or 2026-01-14"));
         }
         let rest = std::str::from_utf8(&SHAPE[given.len()..]).unwrap_or_default();
-        Ok(Self(format!("{given}{rest}Z")))
+        let time = Self(format!("{given}{rest}Z"));
+        if time.exists() { Ok(time) } else { Err(format!("`{text}` does not exist: there is no such day, or no such time of day")) }
+    }
+}
+
+impl Time {
+    /// Whether the calendar and the clock have it.
+    fn exists(&self) -> bool {
+        let number = |from: usize, to: usize| self.0.get(from..to).and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(u32::MAX);
+        let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+        let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => 0,
+        };
+        (1..=days).contains(&day) && number(11, 13) < 24 && number(14, 16) < 60 && number(17, 19) < 60
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use crate::error::{Error, Kind, Result};
+use crate::model::Format;
 use crate::source::manifest::checksum::{check_sibling, parse_md5};
 use crate::source::manifest::{Content, DataFile, Export, LIST, SUMMARY, Summary, Verify, View, Window, not_regular};
 use crate::store::{self, Facts, Found, Location};
@@ -99,12 +100,13 @@ fn raw_summary(folder: &Location, verify: Verify, notes: &mut Vec<String>) -> Re
     let checked = check_sibling(folder, SUMMARY, &bytes, verify, notes)?;
     let raw: RawSummary = serde_json::from_slice(without_mark(&bytes))
         .map_err(|cause| Error::new(Kind::Input, "the summary of the export cannot be understood").with("file", &path).caused_by(cause))?;
-    let content = content(&raw, &path)?;
+    let (content, format) = content(&raw, &path)?;
     let summary = Summary {
         export_arn: raw.export_arn.clone(),
         table_arn: raw.table_arn.clone(),
         table_id: raw.table_id.clone(),
         content,
+        format,
         billed_size_bytes: raw.billed_size_bytes,
         kms_key: (raw.s3_sse_algorithm.as_deref() == Some("KMS"))
             .then(|| raw.s3_sse_kms_key_id.clone().unwrap_or_else(|| "its key".to_owned())),
@@ -112,14 +114,16 @@ fn raw_summary(folder: &Location, verify: Verify, notes: &mut Vec<String>) -> Re
     Ok((raw, summary, checked))
 }
 
-/// What the export holds. A full one says so by its version alone; emulators write a type too.
-fn content(raw: &RawSummary, path: &Location) -> Result<Content> {
+/// What the export holds, and how it is written. A full one says so by its version alone; emulators write a type too.
+fn content(raw: &RawSummary, path: &Location) -> Result<(Content, Format)> {
     let refuse = |message: &str, expected: &str, found: Option<&str>| {
         Err(Error::new(Kind::Input, message).with("file", path).with("expected", expected).with("found", found.unwrap_or("nothing")))
     };
-    if !matches!(raw.output_format.as_deref(), Some("DYNAMODB_JSON" | "ION")) {
-        return refuse("an export of unknown outputFormat", "DYNAMODB_JSON or ION", raw.output_format.as_deref());
-    }
+    let format = match raw.output_format.as_deref() {
+        Some("DYNAMODB_JSON") => Format::Json,
+        Some("ION") => Format::Ion,
+        other => return refuse("an export of unknown outputFormat", "DYNAMODB_JSON or ION", other),
+    };
     let version = raw.version.as_deref();
     if !matches!(version, Some(FULL_VERSION | INCREMENTAL_VERSION)) {
         return refuse("an export of unknown version", &format!("{FULL_VERSION} or {INCREMENTAL_VERSION}"), version);
@@ -133,11 +137,12 @@ fn content(raw: &RawSummary, path: &Location) -> Result<Content> {
                 Some("NEW_IMAGE") => View::New,
                 other => return refuse("an incremental export of unknown outputView", "NEW_AND_OLD_IMAGES or NEW_IMAGE", other),
             };
-            return Ok(Content::Changes(Window { from: raw.export_from_time.clone(), to: raw.export_to_time.clone(), view }));
+            let window = Window { from: raw.export_from_time.clone(), to: raw.export_to_time.clone(), view };
+            return Ok((Content::Changes(window), format));
         }
         other => return refuse("an export of unknown exportType", "FULL_EXPORT or INCREMENTAL_EXPORT", other),
     }
-    Ok(Content::Items { export_time: raw.export_time.clone() })
+    Ok((Content::Items { export_time: raw.export_time.clone() }, format))
 }
 
 /// The data files by the list, each looked for.
@@ -204,7 +209,23 @@ fn list(folder: &Location, list_path: &Location, bytes: &[u8]) -> Result<Vec<Dat
     if missing.len() > NAMED {
         error = error.with("missing", format_args!("and {} more", missing.len() - NAMED));
     }
-    Err(error.with("hint", "copy the export with its whole data folder"))
+    // Whoever unpacked them in place has other bytes than the list says, so that they are no files of this export any more.
+    let unpacked =
+        missing.iter().take(NAMED).map(|(_, location)| Ok(without_gz(location).map(|plain| plain.is_file()).transpose()? == Some(true)));
+    let unpacked = unpacked.collect::<Result<Vec<_>>>()?.contains(&true);
+    Err(error.with(
+        "hint",
+        if unpacked {
+            "files lie there without .gz, so somebody decompressed them; copy the export again, or name the files one by one, which compares nothing"
+        } else {
+            "copy the export with its whole data folder"
+        },
+    ))
+}
+
+/// The place with the name that gunzip gives.
+fn without_gz(location: &Location) -> Option<Location> {
+    location.name()?.strip_suffix(".gz").map(|name| location.parent().join(name))
 }
 
 fn bad_key(key: &str, path: &Location) -> Error {

@@ -174,6 +174,11 @@ fn every_missing_data_file_is_counted_and_the_first_are_named() {
     let folder = export(temp.path(), "pre/");
     fs::remove_dir_all(folder.join("data")).unwrap();
     let key = format!("missing: pre/AWSDynamoDB/{ID}/data/aaa.json.gz (looked for ");
+    refused(&folder, &["copy the export with its whole data folder"]);
+    fs::create_dir(folder.join("data")).unwrap();
+    fs::write(folder.join("data/bbb.json"), "").unwrap();
+    refused(&folder, &["files lie there without .gz, so somebody decompressed them"]);
+    fs::remove_file(folder.join("data/bbb.json")).unwrap();
     refused(&folder, &["2 of 2 data files are missing", &key, "bbb.json.gz"]);
 
     let lines: Vec<_> = (0..8).map(|n| format!(r#"{{"itemCount":0,"dataFileS3Key":"data/{n}.json.gz"}}"#)).collect();
@@ -408,6 +413,15 @@ fn windows_of_one_table_must_follow_each_other() {
             assert!(error.to_string().contains(part), "expected `{part}` in: {error}");
         }
     }
+    // A summary without the table's id says nothing of it, but its neighbours do.
+    let without = window(temp.path(), "03-c", &at(50), &at(55), "gone");
+    let summary = fs::read_to_string(without.join(SUMMARY)).unwrap().replace(r#""tableId":"gone","#, "");
+    write_checked(&without, "manifest-summary", &summary);
+    let exports = open_all(&[first.clone(), second.clone(), without.clone()]).unwrap();
+    assert!(exports[2].notes.iter().any(|note| note.contains("no tableId") && note.ends_with("arn:02-b and arn:03-c")), "{exports:?}");
+    let anew = window(temp.path(), "04-d", &at(55), &at(59), "t2");
+    let error = open_all(&[first.clone(), second.clone(), without, anew]).unwrap_err();
+    assert!(error.to_string().contains("made anew"), "{error}");
     for (id, from, to) in [("04-d", at(50), at(50)), ("05-e", "soon".to_owned(), at(59)), ("06-f", at(59), at(50))] {
         let odd = window(temp.path(), id, &from, &to, "t1");
         let error = open_all(&[first.clone(), second.clone(), odd]).unwrap_err();
@@ -456,7 +470,29 @@ fn one_of_several_exports_is_chosen() {
         let error = chosen(choice).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    for wrong in ["as-of soon", "as-of", "", "a/b", "as-of 2026-1-1"] {
+    assert_eq!(
+        "as-of 2024-02-29T23:59:59.999Z".parse::<Choice>().map(|choice| choice.to_string()).unwrap(),
+        "as-of 2024-02-29T23:59:59.999Z"
+    );
+    assert!("as-of 2000-02-29".parse::<Choice>().is_ok());
+    for wrong in [
+        "as-of soon",
+        "as-of",
+        "",
+        "a/b",
+        "as-of 2026-1-1",
+        "as-of 2026-13-01",
+        "as-of 2026-02-31",
+        "as-of 2026-02-29",
+        "as-of 1900-02-29",
+        "as-of 2026-04-31",
+        "as-of 0000-00-00",
+        "as-of 2026-01-00",
+        "as-of 2026-01-01T99:99:99",
+        "as-of 2026-01-01T24:00",
+        "as-of 2026-01-01T23:60",
+        "as-of 2026-01-01T23:59:60Z",
+    ] {
         assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
     }
     let error = open_with(&folder.join(SUMMARY), &Options { choice: Some(Choice::Latest), ..Options::default() }).unwrap_err();
