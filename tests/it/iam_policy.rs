@@ -84,6 +84,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("get_object", "s3:GetObject"),
     ("head_object", "s3:GetObject"),
     ("import_table", "dynamodb:ImportTable"),
+    ("list_imports", "dynamodb:ListImports"),
     ("list_multipart_uploads", "s3:ListBucketMultipartUploads"),
     ("list_objects_v2", "s3:ListBucket"),
     ("put_item", "dynamodb:PutItem"),
