@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crossbeam_channel::{SendTimeoutError, Sender, bounded};
+use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -261,6 +261,7 @@ impl Job {
         let failed = AtomicBool::new(false);
         let writers = self.sinks.iter().map(|sink| sink.writer(unit.number)).collect::<Result<Vec<_>>>()?;
         let limit = self.limit_of(unit)?;
+        let (lives, ended) = bounded::<()>(0);
         let (walked, lanes) = thread::scope(|threads| {
             let (senders, lanes): (Vec<_>, Vec<_>) = writers
                 .into_iter()
@@ -268,10 +269,16 @@ impl Job {
                 .map(|(at, writer)| {
                     let (sender, payloads) = bounded::<Payload>(LANE_QUEUE);
                     let rejects = RejectsFiles::new(self.work.unfinished(), format!("{}-sink-{}", work::rejects_stem(unit.number), at + 1));
-                    let failed = &failed;
-                    (sender, threads.spawn(move || self.lane(writer, payloads, rejects, failed)))
+                    let (failed, lives) = (&failed, lives.clone());
+                    let lane = move || {
+                        let ended = self.lane(writer, payloads, rejects, failed);
+                        drop(lives);
+                        ended
+                    };
+                    (sender, threads.spawn(lane))
                 })
                 .unzip();
+            drop(lives);
             let walked =
                 walk(&self.pool, &self.data_files(&unit.files), self.walk(limit), work, |(counted, rejects, payloads, fatal, bytes)| {
                     if let Some(fatal) = fatal {
@@ -284,11 +291,14 @@ impl Job {
                 });
             let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
-            if self.options.stop.asked() {
-                // A lane may be waiting for a service that takes nothing for a while.
-                self.sinks.iter().for_each(|sink| sink.stop());
-            }
             drop(senders);
+            // No lane sends anything; the channel closes when the last of them has ended.
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+                if self.options.stop.asked() {
+                    // A lane may be waiting for a service that takes nothing for a while.
+                    self.sinks.iter().for_each(|sink| sink.stop());
+                }
+            }
             let lanes: Vec<_> =
                 lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
             (walked, lanes)

@@ -7,12 +7,14 @@ use std::fs;
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::program::{Folder, Ran, command, dynamorph, files};
 use crate::support::Server;
+use crate::support::proxy::{Fault, Proxy};
 
 const PIPELINE: &str = "pipelines/docs-split-comments.toml";
 
@@ -286,6 +288,33 @@ fn a_signal_stops_a_run_which_says_how_it_goes_on_and_does() {
         run.to_its_end().expect(3);
         same_outcome(&undisturbed, &run, signal);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_stops_a_live_run_that_is_throttled_and_waits_for_nothing_but_its_requests() {
+    static THROTTLES: AtomicBool = AtomicBool::new(true);
+    let source = Folder::new();
+    let export = export(&source, 2, 300);
+    let (server, expected_in) = (tables(), tables());
+    Run::new(&export, &["dynamodb"], &["--endpoint-url", &expected_in.url()]).to_its_end().expect(3);
+    let proxy = Proxy::start(server.address(), |call| {
+        if call > 2 && THROTTLES.load(Ordering::Acquire) { Fault::Code(400, "ProvisionedThroughputExceededException") } else { Fault::None }
+    });
+    let run = Run::new(&export, &["dynamodb"], &["--endpoint-url", &proxy.url()]);
+    let child = run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let until = Instant::now() + Duration::from_mins(2);
+    while proxy.calls().len() < 20 {
+        assert!(Instant::now() < until, "nothing was sent in two minutes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let sent = Command::new("kill").args(["-INT".to_owned(), child.id().to_string()]).status().expect("kill starts");
+    assert!(sent.success(), "the run ended too soon");
+    let ran = Ran::of(child.wait_with_output().expect("a child ends")).expect(5);
+    assert!(ran.stderr.contains("stopped as asked") && ran.stderr.contains("goes on with: "), "{}", ran.stderr);
+    THROTTLES.store(false, Ordering::Release);
+    run.to_its_end().expect(3);
+    assert_eq!(held(&server), held(&expected_in));
 }
 
 #[test]

@@ -24,6 +24,7 @@ use std::time::Duration;
 use rustc_hash::FxHasher;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -102,6 +103,8 @@ pub struct DynamoDbSink {
     rate: Option<Arc<Mutex<Rate>>>,
     /// Where the tables are, in words; known once they were looked at.
     place: OnceLock<String>,
+    /// Whether the writers should end soon.
+    stopping: watch::Sender<bool>,
 }
 
 impl DynamoDbSink {
@@ -118,7 +121,16 @@ impl DynamoDbSink {
         };
         let tables: Arc<[_]> = targets.tables.iter().map(service_table).collect();
         let rate = options.max_write_units.map(|most| Arc::new(Mutex::new(Rate::new(most, options.ramp, tables.len(), Instant::now()))));
-        Ok(Self { aws, options, targets, tables, limits: Limits::default(), rate, place: OnceLock::new() })
+        Ok(Self {
+            aws,
+            options,
+            targets,
+            tables,
+            limits: Limits::default(),
+            rate,
+            place: OnceLock::new(),
+            stopping: watch::Sender::new(false),
+        })
     }
 
     /// Sets how much goes on at a time.
@@ -178,7 +190,7 @@ impl Sink for DynamoDbSink {
             rate: self.rate.clone(),
             undo: self.options.undo_log.as_deref().map(|folder| UndoLog::open(&self.aws, folder, unit)).transpose()?,
         };
-        let queue = Queue::new(target, late);
+        let queue = Queue::new(target, late, self.stopping.subscribe());
         let closing = Arc::clone(&room);
         let running = self.aws.spawn(async move {
             let written = queue.run(arriving).await;
@@ -195,6 +207,11 @@ impl Sink for DynamoDbSink {
             unsendable: BTreeMap::new(),
             running: Some(running),
         }))
+    }
+
+    /// Requests under way are waited for, others are not sent.
+    fn stop(&self) {
+        self.stopping.send_replace(true);
     }
 
     /// Nothing is left to do: what was acknowledged is there.

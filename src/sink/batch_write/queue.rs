@@ -4,7 +4,8 @@
 //! back into the queue and travel with others, so that a few throttled keys do not fill the requests of the rest.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use aws_sdk_dynamodb::Client;
 use rustc_hash::FxHashSet;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -183,6 +185,8 @@ struct Answer {
 pub(super) struct Queue {
     target: Arc<Target>,
     refused: mpsc::Sender<LateReject>,
+    /// Says when the queue should end soon.
+    stopping: watch::Receiver<bool>,
     /// Puts that were never sent, by table.
     fresh: Vec<Fresh<Put>>,
     /// Puts to be sent again, by table.
@@ -217,12 +221,13 @@ enum Event {
 }
 
 impl Queue {
-    pub(super) fn new(target: Target, refused: mpsc::Sender<LateReject>) -> Self {
+    pub(super) fn new(target: Target, refused: mpsc::Sender<LateReject>, stopping: watch::Receiver<bool>) -> Self {
         let (fresh, waiting) = target.tables.iter().map(|_| (Fresh::default(), Vec::new())).unzip();
         let allowed = target.most();
         Self {
             target: Arc::new(target),
             refused,
+            stopping,
             fresh,
             waiting,
             parts: VecDeque::new(),
@@ -241,7 +246,39 @@ impl Queue {
     }
 
     /// Runs until no chunk comes any more and every put is acknowledged or refused.
-    pub(super) async fn run(mut self, mut chunks: UnboundedReceiver<Arc<Chunk>>) -> Result<Written> {
+    ///
+    /// # Errors
+    /// Whatever ends the run; kind `Interrupted` when it was asked to stop, once what was under way has its answer.
+    pub(super) async fn run(self, chunks: UnboundedReceiver<Arc<Chunk>>) -> Result<Written> {
+        let mut stopping = self.stopping.clone();
+        let mut queue = self;
+        let ended = {
+            let mut work = pin!(queue.work(chunks));
+            let mut asked = pin!(stopping.wait_for(|asked| *asked));
+            // Once the sink is gone, nobody asks for anything any more.
+            let mut alone = false;
+            poll_fn(|context| {
+                if !alone && let Poll::Ready(answer) = asked.as_mut().poll(context) {
+                    match answer {
+                        Ok(_) => return Poll::Ready(None),
+                        Err(_) => alone = true,
+                    }
+                }
+                work.as_mut().poll(context).map(Some)
+            })
+            .await
+        };
+        if let Some(ended) = ended {
+            return ended.map(|()| queue.written());
+        }
+        while let Some(answer) = queue.requests.join_next().await {
+            answer.map_err(|cause| Error::new(Kind::Bug, "a request broke off").caused_by(cause))?;
+        }
+        Err(Error::new(Kind::Interrupted, "stopped as asked"))
+    }
+
+    /// Does the work of [`run`](Self::run).
+    async fn work(&mut self, mut chunks: UnboundedReceiver<Arc<Chunk>>) -> Result<()> {
         let mut open = true;
         loop {
             let now = Instant::now();
@@ -257,7 +294,7 @@ impl Queue {
                 }
             }
             if !open && self.is_empty() {
-                return Ok(self.written());
+                return Ok(());
             }
             // Without a free request nothing can be sent when its pause is over.
             let due = self.due().filter(|_| self.may_send());
