@@ -33,6 +33,8 @@ pub enum Event {
     Reading(String),
     /// A target was found and is about to be written to: where it is, in words.
     Writing(String),
+    /// What a run wrote was found and is about to be taken back: where it is, in words.
+    TakingBack(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }
