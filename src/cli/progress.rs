@@ -128,6 +128,7 @@ impl Observer for Progress {
             Event::Finished(_) => self.finish(),
             Event::Reading(what) => say(&format!("reading {what}")),
             Event::Ready(line) => say(&line),
+            Event::TakingBack(what) => say(&format!("taking back {what}")),
             Event::Warning(text) => match &self.bar {
                 Some(bar) => bar.suspend(|| say(&format!("warning: {text}"))),
                 None => say(&format!("warning: {text}")),

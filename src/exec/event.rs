@@ -38,6 +38,8 @@ pub enum Event {
     Reading(String),
     /// What was done to make a target ready, and where it is: a line of its own.
     Ready(String),
+    /// What a run wrote was found and is about to be taken back: where it is, in words.
+    TakingBack(String),
     /// Something the user must look at; the run goes on.
     Warning(String),
 }
