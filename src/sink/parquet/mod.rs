@@ -29,6 +29,7 @@
 //! of the datasets, `_dynamorph.json` says the same of all of them, with the files and their items ([`Manifest`]).
 
 mod column;
+mod ddl;
 mod encode;
 mod form;
 mod layout;
@@ -46,6 +47,7 @@ use crate::shape::Shape;
 use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
+pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
 pub use self::read::{ParquetFile, comparable};
