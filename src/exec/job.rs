@@ -26,7 +26,8 @@ use crate::exec::work::{self, WorkFolder};
 use crate::limits;
 use crate::model::{EntityId, FileId, Origin, SourceId};
 use crate::plan::Plan;
-use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
+use crate::proof::collisions::{self, Collisions};
+use crate::proof::log::{Block, Log};
 use crate::shape::Shape;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
 use crate::source::Chunk;
@@ -181,9 +182,9 @@ impl Job {
     /// The first pass.
     fn survey(&self, observer: &mut dyn Observer) -> Result<(Vec<Shape>, Collisions)> {
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
-        let partitions = KeyLog::partitions_for(self.items());
+        let partitions = collisions::partitions_for(self.items());
         let folder = self.work.keys();
-        let mut log = KeyLog::create(&folder, partitions)?;
+        let mut log = Log::create(&folder, partitions)?;
         let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|dataset| Shape::new(&dataset.leading)).collect();
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
@@ -192,7 +193,7 @@ impl Job {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
                     let parts = router.route(chunk, arena);
-                    let mut block = KeyBlock::new(partitions);
+                    let mut block = Block::new(partitions);
                     let mut seen = Vec::new();
                     let mut key = Vec::new();
                     for outgoing in &parts.outgoing {
@@ -206,7 +207,7 @@ impl Job {
                         for row in &outgoing.rows {
                             key.clear();
                             limits::canonical_key(&row.item, schema, &mut key);
-                            block.push(table, &key, row.origin);
+                            collisions::push(&mut block, table, &key, row.origin);
                         }
                     }
                     (parts.ledger, parts.fatal, block, seen, chunk.bytes.len() as u64)
