@@ -57,6 +57,43 @@ pub(crate) enum Command {
     Verify(VerifyTargets),
     /// Take a live run back by its undo log: put again what it replaced, delete what it created, leave alone what changed since.
     Undo(Undo),
+    /// What `run --to parquet:` wrote, for other programs.
+    #[command(subcommand)]
+    Schema(Schema),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Schema {
+    /// Print the SQL that brings the datasets into an engine: views, tables over the files, or tables that are loaded from them.
+    ///
+    /// Names that the engine cannot take are replaced; comments and stderr say which. Exit code 3: a dataset has no statement, since the
+    /// engine cannot read its files.
+    Ddl(Ddl),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ddl {
+    /// The folder of a run with --to parquet:, on this machine or s3://BUCKET/PREFIX.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: String,
+    /// Whose SQL.
+    #[arg(long, value_enum)]
+    pub(crate) dialect: Dialect,
+    /// Where the engine finds the folder: a path, s3://…, gs://…, or for Snowflake @STAGE/PATH too. Default: DIR.
+    #[arg(long, value_name = "URL")]
+    pub(crate) location: Option<String>,
+    #[command(flatten)]
+    pub(crate) service: Service,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    Duckdb,
+    Spark,
+    Athena,
+    Redshift,
+    Snowflake,
+    Bigquery,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod load;
 mod progress;
 mod report;
 mod run;
+mod schema;
 mod service;
 mod status;
 mod undo;
@@ -48,6 +49,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Status(command) => status::status(&args, command),
         Command::Verify(command) => verify::verify(&args, command),
         Command::Undo(command) => undo::undo(&args, command),
+        Command::Schema(command) => schema::schema(&args, command),
     };
     ExitCode::from(result.unwrap_or_else(|error| report_error(&error, output)))
 }

@@ -345,6 +345,7 @@ fn help_says_what_there_is() {
         ("help-verify", &["verify", "--help"]),
         ("help-iam-policy", &["iam-policy", "--help"]),
         ("help-undo", &["undo", "--help"]),
+        ("help-schema-ddl", &["schema", "ddl", "--help"]),
     ] {
         // The width of the text would follow the terminal.
         let ran = Ran::of(command(args).env_remove("COLUMNS").output().expect("the program starts")).expect(0);

@@ -167,8 +167,9 @@ fn pyarrow_and_duckdb_read_from_parquet_what_boto3_reads_from_the_export() {
     }
 }
 
-#[test]
-fn pyarrow_and_duckdb_read_every_form_that_a_value_can_have_in_parquet() {
+/// Writes a dataset of items that have, together, every form that a value can have in Parquet; gives their number. They lie in
+/// `FOLDER/items.jsonl` too.
+pub(crate) fn write_every_form(folder: &Path, lake: &Path) -> usize {
     let many = |value: &dyn Fn(u32) -> String| (0..80).map(|n| format!("\"k{n}\":{}", value(n))).collect::<Vec<_>>().join(",");
     let items = [
         // Several types under one name, and a name that is taken.
@@ -188,14 +189,21 @@ fn pyarrow_and_duckdb_read_every_form_that_a_value_can_have_in_parquet() {
         r#""el":{"L":[]},"em":{"M":{}},"es":{"S":""},"eb":{"B":""},"null":{"NULL":true}"#.to_owned(),
         format!(r#""deep":{}{{"S":"bottom"}}{},"a.b[0]":{{"S":"odd name"}},"it's \"q\"":{{"BOOL":false}}"#, r#"{"L":["#.repeat(31), "]}".repeat(31)),
     ];
-    let temp = tempfile::tempdir().unwrap();
     let lines: Vec<_> = (0..).zip(&items).map(|(n, item)| format!("{{\"Item\":{{\"PK\":{{\"S\":\"{n}\"}},{item}}}}}\n")).collect();
-    let (export, lake) = (temp.path().join("items.jsonl"), temp.path().join("lake"));
+    let export = folder.join("items.jsonl");
     fs::write(&export, lines.concat()).unwrap();
-    write_parquet(&export, &lake);
+    write_parquet(&export, lake);
+    items.len()
+}
+
+#[test]
+fn pyarrow_and_duckdb_read_every_form_that_a_value_can_have_in_parquet() {
+    let temp = tempfile::tempdir().unwrap();
+    let (export, lake) = (temp.path().join("items.jsonl"), temp.path().join("lake"));
+    let items = write_every_form(temp.path(), &lake);
     let expected = run_program("read_items.py", &["--without-null"], &[&export]);
     let found = run_program("read_parquet.py", &["--without-null"], &[&lake]);
-    assert_eq!((found.len(), expected.len()), (items.len(), items.len()));
+    assert_eq!((found.len(), expected.len()), (items, items));
     for (found, expected) in found.iter().zip(&expected) {
         assert_eq!(found, expected);
     }

@@ -133,7 +133,7 @@ fn a_prefix_that_holds_something_is_refused_and_replaced_only_with_overwrite() {
     let sink = place("parquet", &bucket, "out");
     run(&folder, &url, &[&sink], &["--only", "Workspace"]).expect(0);
     let before = objects(&bucket, "out/");
-    assert_eq!(before.len(), 2, "{:?}", before.keys());
+    assert_eq!(before.len(), 3, "{:?}", before.keys());
 
     let ran = run(&folder, &url, &[&sink], &["--only", "Comment"]).expect(2);
     for part in
@@ -145,7 +145,7 @@ fn a_prefix_that_holds_something_is_refused_and_replaced_only_with_overwrite() {
 
     run(&folder, &url, &[&sink], &["--only", "Comment", "--overwrite"]).expect(0);
     let names: Vec<_> = objects(&bucket, "out/").into_keys().collect();
-    assert_eq!(names, [".dynamorph-output.json", "Comment/part-u00001-0000.parquet"].map(PathBuf::from));
+    assert_eq!(names, [".dynamorph-output.json", "Comment/part-u00001-0000.parquet", "_dynamorph.json"].map(PathBuf::from));
     // The whole run replaces that one, and gives what a folder would hold.
     run(&folder, &url, &[&sink], &["--overwrite"]).expect(0);
     holds_what_a_folder_would(&bucket, "out/", "parquet");

@@ -25,12 +25,15 @@
 //! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
 //! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
 //! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
-//! its descriptor; `dynamodb.attribute` is the attribute's name. The schema and the file carry `dynamorph.entity`.
+//! its descriptor; `dynamodb.attribute` is the attribute's name. The schema and the file carry `dynamorph.entity`. Beside the folders
+//! of the datasets, `_dynamorph.json` says the same of all of them, with the files and their items ([`Manifest`]).
 
 mod column;
+mod ddl;
 mod encode;
 mod form;
 mod layout;
+mod manifest;
 mod read;
 mod sparse;
 mod write;
@@ -44,7 +47,9 @@ use crate::shape::Shape;
 use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
+pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
+pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
 
@@ -96,6 +101,11 @@ impl ParquetSink {
 }
 
 impl Layouts {
+    fn manifest(&self, written: &[Written]) -> Result<Manifest> {
+        let chosen = self.chosen.get().into_iter().flatten();
+        Manifest::of((0..).map(DatasetId).zip(chosen).filter_map(|(id, layout)| Some((id, layout.as_ref()?))), written)
+    }
+
     fn get(&self, dataset: DatasetId) -> Result<&Layout> {
         let Some(chosen) = self.chosen.get() else {
             return Err(Error::new(Kind::Bug, "no Parquet schema yet: items come before their shapes were observed"));
@@ -113,6 +123,9 @@ impl Sink for ParquetSink {
     }
 
     fn prepare(&self, begin: Begin) -> Result<Vec<String>> {
+        if let Some(dataset) = self.layouts.targets.datasets.iter().find(|dataset| dataset.name == MANIFEST) {
+            return Err(Error::new(Kind::Usage, "the entity's name is that of a file beside its folder").with("entity", &dataset.name));
+        }
         self.folder.prepare(self.overwrite, begin).map(|_| Vec::new())
     }
 
@@ -137,8 +150,12 @@ impl Sink for ParquetSink {
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {
-        let files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
-        self.folder.staging()?.publish(&files)
+        let mut files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
+        let staging = self.folder.staging()?;
+        let mut file = staging.create(MANIFEST.as_ref())?;
+        file.put(&self.layouts.manifest(written)?.json())?;
+        files.push((MANIFEST.into(), file.finish()?));
+        staging.publish(&files)
     }
 }
 

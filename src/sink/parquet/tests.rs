@@ -20,6 +20,7 @@ use crate::codec::canonical::write_item;
 use crate::codec::generate::{self, items};
 use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Raw, Row, Value};
 use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
+use crate::store::Location;
 
 type Attributes<'a> = &'a [(&'a str, Value<'a>)];
 
@@ -471,6 +472,56 @@ fn the_file_names_its_entity_and_every_column_its_attribute() {
 }
 
 /// Three datasets of unequal size in 60 chunks, the last dataset empty.
+#[test]
+fn the_manifest_says_what_every_column_and_file_is() {
+    let arena = Arena::new();
+    let mixed = [Value::S("x"), Value::N("1")];
+    let inner = [("x", Value::Ns(&["1.5"]))];
+    let attributes: Attributes<'_> = &[
+        ("PK", Value::S("a")),
+        ("n", Value::N("1")),
+        ("d", Value::N("0.25")),
+        ("b", Value::B(b"x")),
+        ("yes", Value::Bool(true)),
+        ("m", Value::M(&inner)),
+        ("l", Value::L(&mixed)),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let targets = targets(&[("A b", &["PK"]), ("Empty", &[])]);
+    let written = run(dir.path(), &targets, &vec![vec![(0, vec![item(&arena, attributes)])]], Limits::default(), at_once());
+
+    let manifest = Manifest::read(&Location::Local(dir.path().to_owned())).unwrap();
+    let [dataset] = manifest.datasets.as_slice() else { panic!("{manifest:?}") };
+    assert_eq!((dataset.name.as_str(), dataset.folder.as_str(), dataset.items), ("A b", "A%20b", 1));
+    let file = &written.files[0];
+    assert_eq!(dataset.files, [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes }]);
+    let text = |column: &Column| serde_json::to_string(column).unwrap();
+    assert_eq!(
+        dataset.columns.iter().map(text).collect::<Vec<_>>(),
+        [
+            r#"{"name":"PK","type":"text","dynamodb":"S","attribute":"PK"}"#,
+            r#"{"name":"b","type":"binary","dynamodb":"B","attribute":"b"}"#,
+            r#"{"name":"d","type":{"decimal":{"precision":2,"scale":2}},"dynamodb":"N","attribute":"d"}"#,
+            r#"{"name":"l","type":"text","dynamodb":"json","json":"L","attribute":"l"}"#,
+            r#"{"name":"m","type":{"struct":[{"name":"x","type":{"list":{"name":"element","type":{"decimal":{"precision":2,"scale":1}},"dynamodb":"N"}},"dynamodb":"NS"}]},"dynamodb":"M","attribute":"m"}"#,
+            r#"{"name":"n","type":"int64","dynamodb":"N","attribute":"n"}"#,
+            r#"{"name":"yes","type":"boolean","dynamodb":"BOOL","attribute":"yes"}"#,
+        ]
+    );
+    let path = dir.path().join(MANIFEST);
+    let later = std::fs::read_to_string(&path).unwrap().replacen("\"version\": 1", "\"version\": 2", 1);
+    std::fs::write(&path, later).unwrap();
+    let error = Manifest::read(&Location::Local(dir.path().to_owned())).unwrap_err();
+    assert!(error.to_string().contains("version 2"), "{error}");
+}
+
+#[test]
+fn an_entity_that_is_called_like_the_manifest_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets(&[(MANIFEST, &[])]), at_once());
+    assert_eq!(sink.prepare(Begin::Anew).unwrap_err().kind(), Kind::Usage);
+}
+
 fn three_datasets(arena: &Arena) -> (Arc<Targets>, Chunks<'_>) {
     let chunk = |n: usize| {
         let text = |row: usize| S(arena.alloc_str(&format!("{n}-{row}-{}", "x".repeat(n * 7 % 50))));
@@ -495,7 +546,9 @@ fn the_bytes_do_not_depend_on_when_jobs_run() {
     let written_by = |spawn: Spawn| {
         let dir = tempfile::tempdir().unwrap();
         let written = run(dir.path(), &targets, &chunks, SMALL, spawn);
-        (files_below(dir.path(), &written), written)
+        let mut files = files_below(dir.path(), &written);
+        files.insert(MANIFEST.to_owned(), std::fs::read(dir.path().join(MANIFEST)).unwrap());
+        (files, written)
     };
     let at_once = written_by(at_once());
     let threads = written_by(Arc::new(|job| drop(std::thread::spawn(job))));

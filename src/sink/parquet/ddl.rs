@@ -1,0 +1,242 @@
+//! The SQL that brings the datasets of a folder into an engine: from the manifest alone, no file is opened.
+//!
+//! | dialect | statement | a column is found by |
+//! |---|---|---|
+//! | `DuckDB` | a view over the files | position |
+//! | Spark | a table over the files | name |
+//! | Athena | an external table | position; the fields of structs by name |
+//! | Redshift | a table and `COPY` | position |
+//! | Snowflake | a stage, a table and `COPY INTO` | name, under any other |
+//! | `BigQuery` | an external table, or `LOAD DATA` where names must be replaced | name |
+//!
+//! What an engine finds by position, or lets be renamed, gets a name that it takes. A field inside a struct that it finds by name and cannot
+//! take is left out; where it cannot read the files at all, there is no statement. Both are told. Nothing here speaks to an engine.
+
+mod names;
+mod types;
+
+use std::fmt::Write as _;
+
+use self::names::{Names, in_words};
+use super::manifest::{Column, ColumnType, DatasetFiles, Manifest};
+use crate::error::{Error, Kind, Result};
+
+/// An engine's SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `DuckDB`.
+    DuckDb,
+    /// Spark 3.3 or newer.
+    Spark,
+    /// Amazon Athena.
+    Athena,
+    /// Amazon Redshift.
+    Redshift,
+    /// Snowflake.
+    Snowflake,
+    /// Google `BigQuery`.
+    BigQuery,
+}
+
+/// Statements, and what is to be known of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Ddl {
+    /// The statements, with comments.
+    pub sql: String,
+    /// What was renamed or left out, a line each.
+    pub notes: Vec<String>,
+    /// Datasets for which there is no statement, since the engine cannot read their files.
+    pub refused: usize,
+}
+
+/// The stage of Snowflake's statements.
+const STAGE: &str = "dynamorph_files";
+
+/// The statements for all datasets of the folder, which is at `location`: a path or a URL, as the engine writes it.
+///
+/// # Errors
+/// Kind `Usage` when the engine cannot read from there.
+pub fn ddl(manifest: &Manifest, dialect: Dialect, location: &str) -> Result<Ddl> {
+    let location = location.trim_end_matches('/');
+    dialect.check_location(location)?;
+    let mut ddl = Ddl::default();
+    match dialect {
+        Dialect::Spark if manifest.datasets.iter().any(|dataset| names::differ_in_case(&dataset.columns)) => {
+            ddl.sql.push_str(
+                "-- Some names differ in case alone: to be set wherever the tables are read.\nSET spark.sql.caseSensitive = true;\n\n",
+            );
+            ddl.notes.push("some names differ in case alone: Spark reads the files with spark.sql.caseSensitive = true only".to_owned());
+        }
+        Dialect::Snowflake => {
+            let mut columns = manifest.datasets.iter().flat_map(|dataset| &dataset.columns);
+            if columns.any(|column| column.kind == ColumnType::Timestamp) {
+                ddl.sql.push_str("ALTER SESSION SET TIMEZONE = 'UTC';\n\n");
+            }
+            if !location.starts_with('@') {
+                let url = dialect.literal(&format!("{location}/"));
+                ddl.sql.push_str("-- A bucket that is not public needs STORAGE_INTEGRATION = … or CREDENTIALS = … here.\n");
+                let _ = write!(ddl.sql, "CREATE STAGE IF NOT EXISTS {STAGE} URL = {url};\n\n");
+            }
+        }
+        _ => {}
+    }
+    let mut tables = Names::new(dialect);
+    for dataset in &manifest.datasets {
+        let table = tables.take(&dialect.table_name(&dataset.name));
+        dialect.dataset(dataset, &table, location, &mut ddl);
+    }
+    Ok(ddl)
+}
+
+/// A column as it is declared.
+struct Declared<'c> {
+    column: &'c Column,
+    /// In quotes.
+    name: String,
+    kind: String,
+}
+
+impl Dialect {
+    fn check_location(self, location: &str) -> Result<()> {
+        let (engine, schemes): (_, &[&str]) = match self {
+            Self::DuckDb => ("DuckDB", &[]),
+            Self::Spark => ("Spark", &[]),
+            Self::Athena => ("Athena", &["s3://"]),
+            Self::Redshift => ("Redshift", &["s3://"]),
+            Self::Snowflake => ("Snowflake", &["s3://", "gcs://", "azure://", "@"]),
+            Self::BigQuery => ("BigQuery", &["gs://"]),
+        };
+        if location.is_empty() || location.contains(char::is_control) {
+            return Err(Error::new(Kind::Usage, "this cannot be the place of files").with("found", in_words(location)));
+        }
+        let Some(first) = schemes.first().filter(|_| !schemes.iter().any(|scheme| location.starts_with(scheme))) else { return Ok(()) };
+        Err(Error::new(Kind::Usage, format!("{engine} reads no files from there"))
+            .with("found", location)
+            .with("expected", schemes.join(" or "))
+            .with("hint", format_args!("copy the folder, and say where it is with --location {first}BUCKET/PREFIX")))
+    }
+
+    /// A text in quotes.
+    fn literal(self, text: &str) -> String {
+        match self {
+            Self::DuckDb | Self::Redshift => format!("'{}'", text.replace('\'', "''")),
+            _ => format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")),
+        }
+    }
+
+    /// A name in quotes.
+    fn quoted(self, name: &str) -> String {
+        match self {
+            Self::DuckDb | Self::Redshift | Self::Snowflake => format!("\"{}\"", name.replace('"', "\"\"")),
+            Self::Spark | Self::Athena | Self::BigQuery => format!("`{}`", name.replace('`', "``")),
+        }
+    }
+
+    /// Adds the statements of a dataset.
+    fn dataset(self, dataset: &DatasetFiles, table: &str, location: &str, ddl: &mut Ddl) {
+        let entity = in_words(&dataset.name);
+        let mut comments = Vec::new();
+        if !table.eq_ignore_ascii_case(&dataset.name) {
+            comments.push(format!("its table is {}", in_words(table)));
+        }
+        let statement = self.statement(dataset, &self.quoted(table), location, &mut comments);
+        ddl.refused += usize::from(statement.is_none());
+        let _ = writeln!(ddl.sql, "-- {entity}: {} items", dataset.items);
+        for comment in comments {
+            let _ = writeln!(ddl.sql, "-- {comment}");
+            ddl.notes.push(format!("{entity}: {comment}"));
+        }
+        ddl.sql.push_str(&statement.unwrap_or_default());
+        ddl.sql.push('\n');
+    }
+
+    /// The statements of a dataset; `None` where the engine cannot read its files, and the comments say why.
+    fn statement(self, dataset: &DatasetFiles, table: &str, location: &str, comments: &mut Vec<String>) -> Option<String> {
+        let columns = &dataset.columns;
+        let files = format!("{location}/{}", dataset.folder);
+        let names = names::of_columns(self, columns, comments)?;
+        let kinds: Vec<_> = columns.iter().map(|column| types::of(self, column, &column.name, comments)).collect();
+        if self == Self::BigQuery && (kinds.contains(&None) || names::must_change(self, columns)) {
+            return Some(load_data(table, &self.literal(&format!("{files}/*.parquet"))));
+        }
+        let kinds = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| types::UNREADABLE.to_owned()));
+        let declared: Vec<_> = columns
+            .iter()
+            .zip(names)
+            .zip(kinds)
+            .map(|((column, name), kind)| Declared { column, name: self.quoted(&name), kind })
+            .collect();
+        let lines: Vec<_> = declared.iter().map(|Declared { name, kind, .. }| format!("  {name} {kind}")).collect();
+        let lines = lines.join(",\n");
+        Some(match self {
+            Self::DuckDb => view(table, &declared, &files),
+            Self::Spark => format!("CREATE TABLE {table} (\n{lines}\n)\nUSING PARQUET\nLOCATION {};\n", self.literal(&files)),
+            Self::Athena => format!(
+                "CREATE EXTERNAL TABLE {table} (\n{lines}\n)\nROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe'\n\
+                 WITH SERDEPROPERTIES ('parquet.column.index.access' = 'true')\nSTORED AS PARQUET\nLOCATION {};\n",
+                self.literal(&format!("{files}/"))
+            ),
+            Self::Redshift => {
+                let nested = declared.iter().any(|column| column.kind == types::SUPER);
+                format!(
+                    "CREATE TABLE {table} (\n{lines}\n);\nCOPY {table} FROM {} IAM_ROLE default FORMAT AS PARQUET{};\n",
+                    self.literal(&format!("{files}/")),
+                    if nested { " SERIALIZETOJSON" } else { "" }
+                )
+            }
+            Self::Snowflake => {
+                let stage = if location.starts_with('@') { files } else { format!("@{STAGE}/{}", dataset.folder) };
+                format!("CREATE TABLE {table} (\n{lines}\n);\n{}", copy_into(table, &declared, &self.literal(&format!("{stage}/"))))
+            }
+            Self::BigQuery => format!(
+                "CREATE EXTERNAL TABLE {table} (\n{lines}\n)\nOPTIONS (\n  format = 'PARQUET',\n  uris = [{}],\n  \
+                 enable_list_inference = true,\n  decimal_target_types = ['NUMERIC', 'BIGNUMERIC']\n);\n",
+                self.literal(&format!("{files}/*.parquet"))
+            ),
+        })
+    }
+}
+
+/// `DuckDB` takes the types from the files; they stand there for the reader.
+fn view(table: &str, columns: &[Declared<'_>], files: &str) -> String {
+    let mut sql = format!("CREATE OR REPLACE VIEW {table} (\n");
+    for (at, Declared { name, kind, .. }) in (1..).zip(columns) {
+        let comma = if at < columns.len() { "," } else { "" };
+        let _ = writeln!(sql, "  {name}{comma} -- {}", names::on_one_line(kind));
+    }
+    // A path is a pattern too.
+    let mut pattern = String::with_capacity(files.len());
+    for character in files.chars() {
+        match character {
+            '*' | '?' | '[' => pattern.extend(['[', character, ']']),
+            other => pattern.push(other),
+        }
+    }
+    let files = Dialect::DuckDb.literal(&format!("{pattern}/*.parquet"));
+    let _ = writeln!(sql, ") AS SELECT * FROM read_parquet({files}, hive_partitioning = false);");
+    sql
+}
+
+fn copy_into(table: &str, columns: &[Declared<'_>], files: &str) -> String {
+    let value = |Declared { column, kind, .. }: &Declared<'_>| {
+        let value = format!("$1:{}", Dialect::Snowflake.quoted(&column.name));
+        if kind == types::VARIANT { format!("  {value}") } else { format!("  {value}::{kind}") }
+    };
+    let values: Vec<_> = columns.iter().map(value).collect();
+    format!(
+        "COPY INTO {table} FROM (SELECT\n{}\n  FROM {files}\n)\nFILE_FORMAT = (TYPE = PARQUET USE_VECTORIZED_SCANNER = TRUE USE_LOGICAL_TYPE = TRUE \
+         BINARY_AS_TEXT = FALSE NULL_IF = ());\n",
+        values.join(",\n")
+    )
+}
+
+/// `BigQuery` replaces names itself while it loads, and finds the types in the files.
+fn load_data(table: &str, files: &str) -> String {
+    format!(
+        "LOAD DATA OVERWRITE {table}\nFROM FILES (\n  format = 'PARQUET',\n  uris = [{files}],\n  enable_list_inference = true,\n  \
+         decimal_target_types = ['NUMERIC', 'BIGNUMERIC'],\n  column_name_character_map = 'V1'\n);\n"
+    )
+}
+
+#[cfg(test)]
+mod tests;
