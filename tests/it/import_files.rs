@@ -27,7 +27,7 @@ fn run_script(folder: &Folder, args: &[&str]) -> (Option<i32>, Vec<Vec<String>>)
     .unwrap();
     Command::new("chmod").arg("+x").arg(&aws).status().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let ran = Command::new("sh").arg("import.sh").args(args).current_dir(folder.path().join("out")).env("PATH", path).output().unwrap();
+    let ran = Command::new("sh").arg(folder.path().join("out/import.sh")).args(args).current_dir("/").env("PATH", path).output().unwrap();
     let words = fs::read_to_string(&log).unwrap_or_default();
     let words: Vec<_> = words.split_terminator('\0').map(str::to_owned).collect();
     (ran.status.code(), words.split(|word| word == "\n").filter(|words| !words.is_empty()).map(<[String]>::to_vec).collect())
@@ -41,7 +41,10 @@ fn the_script_sends_the_requests_with_the_bucket_that_it_is_told() {
         let (code, asked) = run_script(&folder, &[which, "my-bucket"]);
         assert_eq!(code, Some(0));
         assert_eq!(asked[0], ["s3", "sync", ".", "s3://my-bucket/"]);
-        for (asked, table) in asked[1..].iter().zip(["docs", "comments"]) {
+        for (asked, table) in asked[1..3].iter().zip(["docs", "comments"]) {
+            assert_eq!(*asked, ["s3", "sync", &format!("{table}/data"), &format!("s3://my-bucket/{table}/data"), "--delete"]);
+        }
+        for (asked, table) in asked[3..].iter().zip(["docs", "comments"]) {
             assert_eq!(asked[..3], ["dynamodb", action, "--cli-input-json"]);
             let written = fs::read_to_string(folder.path().join("out").join(table).join(file)).unwrap();
             assert_eq!(asked[3], written.replace("REPLACE-WITH-YOUR-BUCKET", "my-bucket").trim_end());
@@ -49,13 +52,13 @@ fn the_script_sends_the_requests_with_the_bucket_that_it_is_told() {
             let name = sent.get("TableName").or_else(|| sent["TableCreationParameters"].get("TableName"));
             assert_eq!(*name.unwrap(), if table == "docs" { "prod-docs" } else { table });
         }
-        assert_eq!(asked.len(), 3);
+        assert_eq!(asked.len(), 5);
     }
 }
 
 #[test]
 fn the_script_does_nothing_until_it_is_told_what() {
-    for args in [&[][..], &["both"], &["new"]] {
+    for args in [&[][..], &["both"], &["new"], &["new", "s3://bucket"], &["existing", "bucket/prefix"]] {
         let folder = Folder::new();
         import(&folder, &[]);
         let (code, asked) = run_script(&folder, args);
