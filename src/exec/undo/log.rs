@@ -5,7 +5,7 @@
 //! seen is kept as 128-bit hashes. A file of more records than fit is walked over several times, each time for another part of the keys;
 //! so nothing but one part of the hashes is in memory, and nothing is copied on disk.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,42 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         listed => listed.map_err(|error| failed(folder, error)),
     }
+}
+
+/// The logs of earlier runs in a work folder: `undo.1`, `undo.2` …, in their order.
+pub(super) fn earlier(work: &Path) -> Result<Vec<String>> {
+    let list = || -> io::Result<Vec<(u32, String)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(work)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if let Some(number) = name.strip_prefix("undo.").and_then(|number| number.parse().ok()) {
+                found.push((number, name));
+            }
+        }
+        found.sort();
+        Ok(found)
+    };
+    match list() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => Ok(listed.map_err(|error| failed(work, error))?.into_iter().map(|(_, name)| name).collect()),
+    }
+}
+
+/// The tables that the records name.
+///
+/// # Errors
+/// As [`first_records`].
+pub(super) fn tables(files: &[PathBuf]) -> Result<BTreeSet<String>> {
+    let mut tables = BTreeSet::new();
+    for file in files {
+        first_records(file, |_, record| {
+            if !tables.contains(record.table) {
+                tables.insert(record.table.to_owned());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(tables)
 }
 
 /// Gives the first record of each key, with its line, in the order of the file.
