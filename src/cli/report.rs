@@ -78,13 +78,12 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         let _ = writeln!(out, "\n{}", changes.join("\n"));
     }
     out.push_str(&ledger(summary));
-    if let Some(limit) = summary.limit {
-        let _ = writeln!(
-            out,
-            "only the first {} {} read (--limit); this is no whole run",
-            counted(limit, "item"),
-            if limit == 1 { "was" } else { "were" }
-        );
+    match summary.limit {
+        None => {}
+        Some(1) => out.push_str("only the first item was read (--limit); this is no whole run\n"),
+        Some(limit) => {
+            let _ = writeln!(out, "only the first {} items were read (--limit); this is no whole run", thousands(limit));
+        }
     }
     if summary.rejects.count > 0 {
         let rejects = if summary.rejects.count == 1 { "reject" } else { "rejects" };
