@@ -138,6 +138,12 @@ pub fn thousands(number: impl fmt::Display) -> String {
     out
 }
 
+/// A count of something whose plural ends in `s`, for messages: `1 item`, `1,200 items`.
+#[must_use]
+pub fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
 /// A reason on its way up; boxed, so that the results of the hot path stay small.
 struct Broken(Box<Reason>);
 

@@ -140,7 +140,8 @@ pub(crate) struct Run {
     /// several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
-    /// The run's folder: its state, reports and rejects. Default: .dynamorph/PIPELINE in the current folder.
+    /// The run's folder: its state, reports and rejects. Default: .dynamorph/PIPELINE in the current folder, or W.replay where rejects of
+    /// the run in W are read.
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
     /// Begin anew also where the work folder holds a run that was stopped. Without it the same command goes on with that run.
@@ -184,7 +185,7 @@ const LIVE: &str = "Options of --to dynamodb";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Live {
     /// The most write units a second, over all tables and their indexes. Default: as many as the tables take.
-    #[arg(long, value_name = "N", help_heading = LIVE)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = LIVE)]
     pub(crate) max_write_units: Option<NonZeroU32>,
     /// Start with a tenth of --max-write-units and grow evenly to the whole in this time, such as 30s, 5m or 1h.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "max_write_units", help_heading = LIVE)]
@@ -335,7 +336,7 @@ pub(crate) struct VerifyTargets {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) show: usize,
     /// Read live tables with at most so many read units a second, together.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) max_read_units: Option<NonZeroU32>,
     /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
     #[arg(long, value_name = "DIR")]
@@ -391,9 +392,42 @@ pub(crate) struct IamPolicy {
     #[arg(long, value_name = "KEY")]
     pub(crate) kms_key: Option<String>,
     #[command(flatten)]
+    pub(crate) grants_nothing: GrantsNothing,
+    #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// What `run` takes besides: no permission depends on it. It is taken so that the flags of a run can be given as they are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GrantsNothing {
+    #[arg(long, hide = true, value_parser = at_least_one)]
+    max_write_units: Option<NonZeroU32>,
+    #[arg(long, hide = true, value_parser = duration, requires = "max_write_units")]
+    ramp: Option<Duration>,
+    #[arg(long, hide = true)]
+    work: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    restart: bool,
+    #[arg(long, hide = true, value_parser = size)]
+    unit_size: Option<usize>,
+    #[arg(long, hide = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[arg(long, hide = true)]
+    limit: Option<u64>,
+    #[arg(long, hide = true)]
+    only: Vec<String>,
+    #[arg(long, hide = true)]
+    overwrite: bool,
+    #[arg(long, hide = true)]
+    max_rejects: Option<u64>,
+    #[arg(long, hide = true, value_enum)]
+    import_format: Option<ImportFormat>,
+    #[arg(long, hide = true, value_enum)]
+    import_compression: Option<ImportCompression>,
+    #[arg(long, hide = true, value_parser = size)]
+    import_object_size: Option<usize>,
 }
 
 /// An account's id.
@@ -474,6 +508,11 @@ impl Reading {
     }
 }
 
+/// A rate, which is never nothing.
+fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 1 to {}", u32::MAX))
+}
+
 /// A number of bytes, with a unit or without one.
 fn size(text: &str) -> Result<usize, String> {
     const UNITS: [(&str, usize); 7] =
@@ -506,7 +545,16 @@ fn duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::{duration, size};
+    use super::{at_least_one, duration, size};
+
+    #[test]
+    fn a_rate_is_one_or_more() {
+        assert_eq!(at_least_one("1").map(u32::from), Ok(1));
+        for wrong in ["", "0", "-1", "1.5", "many", "4294967296"] {
+            let message = at_least_one(wrong).unwrap_err();
+            assert!(message.contains("from 1"), "{wrong}: {message}");
+        }
+    }
 
     #[test]
     fn a_duration_has_a_unit() {

@@ -12,7 +12,7 @@ use dynamorph::store::Location;
 
 use crate::cli::args::{Args, IamPolicy};
 use crate::cli::check::load;
-use crate::cli::run::{source_of, table_names};
+use crate::cli::run::{hint_at_sink, source_of, table_names};
 use crate::cli::service::Connections;
 use crate::cli::{DONE, Failure, print};
 
@@ -32,6 +32,11 @@ pub(crate) fn iam_policy(args: &Args, command: &IamPolicy) -> Result<u8, Failure
     access.account.clone_from(&command.account);
     let wants_tables = access.live.is_some() || !access.imports.is_empty() || access.verify_tables;
     if let Some((region, account)) = exported {
+        if let (None, Some(chosen)) = (&command.service.region, access.region.as_ref().filter(|chosen| **chosen != region)) {
+            notes.push(format!(
+                "region {chosen} comes from the environment or the profile, and wins over {region}, that of the exported table; --region says another"
+            ));
+        }
         if access.region.is_none() {
             notes.push(format!("region {region} is that of the exported table; name that of the target with --region"));
             access.region = Some(region);
@@ -91,9 +96,8 @@ fn sinks(plan: &Plan, command: &IamPolicy, access: &mut Access) -> Result<(), Er
                 access.outputs.push(place);
             }
             _ => {
-                return Err(Error::new(Kind::Usage, "unknown sink")
-                    .with("found", sink)
-                    .with("expected", "parquet:DIR, import:DIR, batch:DIR or dynamodb"));
+                let wrong = Error::new(Kind::Usage, "unknown sink").with("found", sink);
+                return Err(hint_at_sink(wrong.with("expected", "parquet:DIR, import:DIR, batch:DIR or dynamodb"), sink));
             }
         }
     }

@@ -6,12 +6,12 @@ use std::path::Path;
 use dynamorph::aws::Aws;
 use dynamorph::aws::dynamodb::DynamoDb;
 use dynamorph::error::{Error, Kind};
-use dynamorph::limits::thousands;
+use dynamorph::limits::{counted, thousands};
 use dynamorph::store::{OutputFolder, S3Folder};
 use dynamorph::{LoadEvent, LoadOptions, LoadSummary, TableLoad};
 
 use crate::cli::args::{Args, Load, Output};
-use crate::cli::report::{aligned, counted};
+use crate::cli::report::aligned;
 use crate::cli::run::table_names;
 use crate::cli::service::Connections;
 use crate::cli::{DONE, FAILED, Failure, interrupt, print};
@@ -24,12 +24,20 @@ pub(crate) fn load(args: &Args, command: &Load) -> Result<u8, Failure> {
     };
     let (table_names, stop) = (table_names(&command.table)?, interrupt::stop_on_signals());
     let options = LoadOptions { table_names, only: command.only.clone(), stop, ..LoadOptions::default() };
-    let summary = follow(args, &connections, &folder, &options).map_err(interrupt::how_to_go_on)?;
+    let summary = follow(args, &connections, &folder, &options).map_err(|error| {
+        // What the service refuses, it refuses again; its error says what to do first.
+        if can_go_on(&error) { interrupt::how_to_go_on(error) } else { error }
+    })?;
     match args.output {
         Output::Text => print(&text(&summary))?,
         Output::Json => print(&format!("{}\n", json(&summary)))?,
     }
     Ok(if summary.ok { DONE } else { FAILED })
+}
+
+/// Whether the imports go on and only their following ended, or the service may be asked once more.
+pub(crate) fn can_go_on(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Interrupted | Kind::Unavailable)
 }
 
 /// Loads, and says on stderr how far it is.
@@ -41,7 +49,7 @@ pub(crate) fn follow(args: &Args, connections: &Connections, folder: &S3Folder, 
         let line = match event {
             LoadEvent::Started { table, arn } => format!("{table}: started {arn}"),
             LoadEvent::Found { table, arn } => format!("{table}: found {arn}, which an earlier command started"),
-            LoadEvent::Running { table, processed, items } => format!("{table}: {} of {} items", thousands(processed), thousands(items)),
+            LoadEvent::Running { table, processed, items } => format!("{table}: {} of {}", thousands(processed), counted(items, "item")),
             LoadEvent::Ended(table) if table.ok => format!("{}: done", table.table),
             LoadEvent::Ended(table) => format!("{}: failed", table.table),
             _ => return,
@@ -72,13 +80,13 @@ pub(crate) fn json(summary: &LoadSummary) -> String {
     serde_json::to_string_pretty(summary).expect("a summary has only string keys and finite numbers")
 }
 
-/// A table a row, then what is wrong.
+/// A table a row, then what is wrong. The counts are those of the import, not of what the table holds now.
 pub(crate) fn text(summary: &LoadSummary) -> String {
     let row = |table: &TableLoad| {
         [
             table.table.clone(),
             if table.ok { "done" } else { "failed" }.to_owned(),
-            format!("{} of {}", thousands(table.imported), counted(table.items, "item")),
+            format!("{} of {} imported", thousands(table.imported), counted(table.items, "item")),
             format!("{} refused", thousands(table.errors)),
             format!("{} bytes read", thousands(table.processed_bytes)),
         ]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use dynamorph::limits::thousands;
+use dynamorph::limits::{counted, thousands};
 use dynamorph::sink::Traffic;
 use dynamorph::{LoadSummary, Summary};
 
@@ -46,6 +46,10 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
     if fanned_out {
         out.push_str("(+N: outputs that `emit` adds; read + N = written + dropped + rejected)\n");
     }
+    let kept = kept(summary);
+    if kept > 0 {
+        let _ = writeln!(out, "(written: {} of them kept out by the condition, and not counted in the sink's row)", thousands(kept));
+    }
     out.push('\n');
     let sinks: Vec<_> = summary
         .sinks
@@ -74,8 +78,12 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         let _ = writeln!(out, "\n{}", changes.join("\n"));
     }
     out.push_str(&ledger(summary));
-    if let Some(limit) = summary.limit {
-        let _ = writeln!(out, "only the first {} items were read (--limit); this is no whole run", thousands(limit));
+    match summary.limit {
+        None => {}
+        Some(1) => out.push_str("only the first item was read (--limit); this is no whole run\n"),
+        Some(limit) => {
+            let _ = writeln!(out, "only the first {} items were read (--limit); this is no whole run", thousands(limit));
+        }
     }
     if summary.rejects.count > 0 {
         let rejects = if summary.rejects.count == 1 { "reject" } else { "rejects" };
@@ -85,19 +93,22 @@ pub(crate) fn text(summary: &Summary, work: &Path, verbose: bool) -> String {
         for file in &summary.rejects.files {
             let _ = writeln!(out, "  in {}", file.display());
         }
-        if summary.rejects.by_rule.keys().any(|rule| !rule.starts_with("decode/")) {
+        let total = &summary.total;
+        if total.rejected > 0 && total.written == 0 && total.dropped == 0 {
+            out.push_str("all items were rejected: is this the right export for the pipeline?\n");
+        }
+        let (undecoded, others): (Vec<_>, Vec<_>) = summary.rejects.by_rule.keys().partition(|rule| rule.starts_with("decode/"));
+        if !others.is_empty() {
             out.push_str("mend the pipeline, then run the rejects alone into new folders: --from takes their file\n");
+        }
+        if !undecoded.is_empty() {
+            out.push_str("decode: get the item from the source; a replay refuses it again\n");
         }
     }
     if verbose {
         let _ = writeln!(out, "report: {}", work.join("report.json").display());
     }
     out
-}
-
-/// `1 file`, `2 files`.
-pub(crate) fn counted(count: u64, one: &str) -> String {
-    format!("{} {one}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// `31 requests, 0 throttled, 2 sent again, 1,204 write units, 402/s`.
@@ -122,8 +133,12 @@ fn ledger(summary: &Summary) -> String {
         _ => String::new(),
     };
     let fanned_out = if total.fanned_out > 0 { format!(" + {} fanned out", thousands(total.fanned_out)) } else { String::new() };
+    let kept = match kept(summary) {
+        0 => String::new(),
+        kept => format!(" ({} of them kept out by the condition)", thousands(kept)),
+    };
     format!(
-        "\nledger: {manifest}read {}{fanned_out} = written {} + dropped {} + rejected {}\n",
+        "\nledger: {manifest}read {}{fanned_out} = written {}{kept} + dropped {} + rejected {}\n",
         thousands(summary.read),
         thousands(total.written),
         thousands(total.dropped),
@@ -131,18 +146,48 @@ fn ledger(summary: &Summary) -> String {
     )
 }
 
+/// Items that count as written and that a condition kept out of a live table.
+fn kept(summary: &Summary) -> u64 {
+    summary.sinks.iter().map(|sink| sink.kept).sum()
+}
+
 /// What was mended or must be looked at, a line each.
 fn changes(summary: &Summary) -> Vec<String> {
-    let total = &summary.total;
+    let (total, replicated) = (&summary.total, summary.replication_attributes_dropped);
+    let number = |count: u64, [one, many]: [&'static str; 2]| if count == 1 { one } else { many };
     [
         (total.backfilled, "had no type attribute and got one"),
         (total.retyped.saturating_sub(total.unknown_types), "had another spelling of their type, rewritten"),
         (total.unknown_types, "had a type that no entity is called; their key or a condition told the entity, and the type was rewritten"),
         (total.by_key + total.by_condition, "were told apart by their key or a condition, not by their type"),
         (total.disagreements, "have a type that their key does not fit; the type was believed"),
-        (total.unindexed, "index entries left out, since a part of the index key is missing"),
-        (total.stale_index_attributes, "index key attributes taken off, since their entity is not in that index"),
-        (summary.replication_attributes_dropped, "attributes of old global tables (aws:rep:*) dropped"),
+        (
+            total.unindexed,
+            number(
+                total.unindexed,
+                [
+                    "index entry left out, since a part of the index key is missing",
+                    "index entries left out, since a part of the index key is missing",
+                ],
+            ),
+        ),
+        (
+            total.stale_index_attributes,
+            number(
+                total.stale_index_attributes,
+                [
+                    "index key attribute taken off, since its entity is not in that index",
+                    "index key attributes taken off, since their entity is not in that index",
+                ],
+            ),
+        ),
+        (
+            replicated,
+            number(
+                replicated,
+                ["attribute of old global tables (aws:rep:*) dropped", "attributes of old global tables (aws:rep:*) dropped"],
+            ),
+        ),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)

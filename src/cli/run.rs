@@ -54,7 +54,10 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         Some(_) if too_many => None,
         Some(folder) => {
             // The run is done, so another command goes on.
-            let next = |error: Error| error.with("goes on with", format_args!("dynamorph load {folder}"));
+            let next = |error: Error| {
+                let when = if load::can_go_on(&error) { "goes on with" } else { "the run is done; when this is mended" };
+                error.with(when, format_args!("dynamorph load {folder}"))
+            };
             Some(load::follow(args, &connections, &folder, &LoadOptions { stop, ..LoadOptions::default() }).map_err(next)?)
         }
         None => None,
@@ -87,24 +90,41 @@ fn only_import(destinations: &[Destination]) -> Result<S3Folder, Error> {
     }
 }
 
-/// `.dynamorph/PIPELINE`; where rejects of that folder are what is read, `.dynamorph/PIPELINE.replay`, and so on.
+/// `.dynamorph/PIPELINE`; where rejects of a work folder are what is read, the name of that folder with `.replay` behind it.
 fn default_work(pipeline: &Path, inputs: &[Input]) -> PathBuf {
-    let mut work = Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref()));
-    let lies_in = |folder: &Path| {
-        let Ok(folder) = folder.canonicalize() else { return false };
-        let mut paths = inputs.iter().flat_map(|input| &input.locations).filter_map(Location::local);
-        paths.any(|path| path.canonicalize().is_ok_and(|path| path.starts_with(&folder)))
+    let paths = inputs.iter().flat_map(|input| &input.locations).filter_map(Location::local);
+    let paths: Vec<_> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut work = match paths.iter().find_map(|path| work_of_rejects(path)) {
+        Some(work) => replay_of(work),
+        None => Path::new(".dynamorph").join(pipeline.file_stem().unwrap_or_else(|| "pipeline".as_ref())),
     };
-    let mut chosen = work.clone();
-    // Rejects of a replay go one folder further, not back to the first.
-    while work.exists() {
-        let read = lies_in(&work);
-        work.as_mut_os_string().push(".replay");
-        if read {
-            chosen.clone_from(&work);
-        }
+    // Rejects of a replay go one folder further.
+    while let Ok(folder) = work.canonicalize()
+        && paths.iter().any(|path| path.starts_with(&folder))
+    {
+        work = replay_of(&work);
     }
-    chosen
+    // A short name, where the folder lies below this one.
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    match here.ok().as_ref().and_then(|here| work.strip_prefix(here).ok()) {
+        Some(short) if !short.as_os_str().is_empty() => short.to_owned(),
+        _ => work,
+    }
+}
+
+/// The work folder whose rejects lie at `path`, or whose folder of rejects that is.
+fn work_of_rejects(path: &Path) -> Option<&Path> {
+    path.ancestors().find_map(|folder| {
+        let name = folder.file_name()?.to_str()?;
+        let work = folder.parent()?;
+        ((name == "rejects" || name.starts_with("rejects.")) && work.join("dynamorph.lock").is_file()).then_some(work)
+    })
+}
+
+fn replay_of(work: &Path) -> PathBuf {
+    let mut replay = work.to_owned();
+    replay.as_mut_os_string().push(".replay");
+    replay
 }
 
 /// One worker for each core unless told otherwise.
@@ -136,14 +156,27 @@ fn destination(text: &str, command: &Run, work: &Path, connections: &Connections
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
         None if text == "dynamodb" => Ok(Destination::DynamoDb(Box::new(live(&command.live, work, connections)))),
-        Some((_, "")) => Err(wrong(text).with("hint", "a folder is missing after the colon")),
+        Some((kind, "")) if kind != "dynamodb" => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
         Some(("batch", dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "request files are not written to S3")
             .with("found", text)
             .with("hint", "write them to a folder: aws dynamodb batch-write-item reads them from there")),
         Some(("batch", dir)) => Ok(Destination::Batch(dir.into())),
-        _ => Err(wrong(text)),
+        _ => Err(hint_at_sink(wrong(text), text)),
+    }
+}
+
+/// Adds to the error what was most likely meant by a sink or target that there is not.
+pub(crate) fn hint_at_sink(error: Error, text: &str) -> Error {
+    match text.split_once(':') {
+        Some(("dynamodb", "")) => error.with("hint", "write dynamodb, without a colon"),
+        Some(("dynamodb", table)) => error.with(
+            "hint",
+            format_args!("write dynamodb; the pipeline says which tables, and --table NAME={table} calls its table NAME {table}"),
+        ),
+        Some(("s3", _)) => error.with("hint", format_args!("say what the files are: parquet:{text} or import:{text}")),
+        _ => error,
     }
 }
 

@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use dynamorph::error::{Error, Kind};
-use dynamorph::limits::thousands;
+use dynamorph::limits::{counted, thousands};
 use dynamorph::{Plan, RowReport, Shown, Stop, Target, TargetReport, Verification, VerifyOptions};
 
 use crate::cli::args::{Args, Output, VerifyTargets};
 use crate::cli::check::load;
 use crate::cli::progress::Progress;
-use crate::cli::report::{aligned, counted};
-use crate::cli::run::{input, jobs, table_names};
+use crate::cli::report::aligned;
+use crate::cli::run::{hint_at_sink, input, jobs, table_names};
 use crate::cli::service::Connections;
 use crate::cli::{DIFFERENT, DONE, Failure, print};
 
@@ -61,7 +61,7 @@ fn target(plan: &Plan, text: &str, command: &VerifyTargets, connections: &Connec
     let wrong = || Error::new(Kind::Usage, "unknown target").with("found", text).with("expected", expected);
     match text.split_once(':') {
         None if text == "dynamodb" => Ok(Target::DynamoDb { service: connections.options(), max_read_units: command.max_read_units }),
-        Some((_, "")) => Err(wrong().with("hint", "a folder is missing after the colon")),
+        Some((kind, "")) if kind != "dynamodb" => Err(wrong().with("hint", "a folder is missing after the colon")),
         Some(("import", place)) => connections.location(place).map(Target::Import),
         Some(("batch", place)) => connections.location(place).map(Target::Batch),
         Some(("parquet", place)) => connections.location(place).map(Target::Parquet),
@@ -72,7 +72,7 @@ fn target(plan: &Plan, text: &str, command: &VerifyTargets, connections: &Connec
             };
             Ok(Target::Export { table, location: connections.location(place)? })
         }
-        _ => Err(wrong()),
+        _ => Err(hint_at_sink(wrong(), text)),
     }
 }
 
@@ -99,12 +99,33 @@ fn text(verification: &Verification) -> String {
     if verification.counts_only {
         out.push_str("only counts were compared (--counts); items may differ\n");
     }
+    out.push_str(&what_to_do(verification));
     let expected: u64 = verification.targets.iter().map(|target| target.total.expected).sum();
     out.push_str(&match (verification.equal, expected) {
         (true, 0) => "equal, but nothing is expected and nothing is there\n".to_owned(),
         (true, _) => format!("equal: {} as the pipeline says\n", counted(expected, "item")),
         (false, _) => "not equal\n".to_owned(),
     });
+    out
+}
+
+/// What the signs mean, and how each kind of target is mended.
+fn what_to_do(verification: &Verification) -> String {
+    let mut out = String::new();
+    let unequal = || verification.targets.iter().filter(|target| !target.equal);
+    if unequal().flat_map(|target| &target.shown).any(|shown| !shown.changes.is_empty()) {
+        out.push_str("- is expected: what the pipeline makes of the export; + is found: what the target holds\n");
+    }
+    // An export is a table at some time.
+    let is_table = |target: &TargetReport| target.target == "dynamodb" || target.target.starts_with("export:");
+    if unequal().any(is_table) {
+        out.push_str(
+            "to mend tables: the same `run` again puts missing and different items, with --if-absent the missing ones only; extra ones stay\n",
+        );
+    }
+    if unequal().any(|target| !is_table(target)) {
+        out.push_str("to mend files: the same `run` again with --overwrite writes all of them anew\n");
+    }
     out
 }
 

@@ -17,7 +17,7 @@ use crate::aws::dynamodb::DynamoDb;
 use crate::aws::dynamodb::import::{Import, Started, State};
 use crate::error::{Error, Kind, Result};
 use crate::exec::stop::Stop;
-use crate::limits::thousands;
+use crate::limits::{counted, thousands};
 use crate::sink::import_files::{COUNTS, Counts, TableCounts};
 use crate::store::S3Folder;
 
@@ -264,8 +264,8 @@ fn requests(folder: &S3Folder, options: &LoadOptions) -> Result<Vec<Request>> {
             return Err(Error::new(Kind::Input, "the prefix does not hold the objects that the run wrote")
                 .with("table", &counts.table)
                 .with("prefix", format_args!("s3://{}/{prefix}", bucket.name()))
-                .with("expected", format_args!("{} objects, {} bytes", thousands(counts.objects), thousands(counts.bytes)))
-                .with("found", format_args!("{} objects, {} bytes", thousands(objects), thousands(bytes)))
+                .with("expected", format_args!("{}, {}", counted(counts.objects, "object"), counted(counts.bytes, "byte")))
+                .with("found", format_args!("{}, {}", counted(objects, "object"), counted(bytes, "byte")))
                 .with("hint", "an import reads every object below the prefix; take away what is not the run's, and copy what is missing"));
         }
         let Some(parameters) = body.get_mut("TableCreationParameters").and_then(Value::as_object_mut) else {
@@ -356,8 +356,8 @@ fn outcome(request: &Request, import: &Import) -> TableLoad {
         (State::Completed, _) if whole => (None, None),
         (State::Completed | State::Running, _) => (
             Some(format!(
-                "it read {} items and wrote {}; the files hold {}",
-                thousands(import.processed),
+                "it read {} and wrote {}; the files hold {}",
+                counted(import.processed, "item"),
                 thousands(import.imported),
                 thousands(items)
             )),

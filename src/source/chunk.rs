@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use crate::error::{Error, Kind, Result};
+use crate::limits::counted;
 use crate::model::{FileId, Format, Origin};
 use crate::source::frame::{Framer, Miscounted};
 use crate::source::inflate::Text;
@@ -207,7 +208,8 @@ impl ChunkReader {
             )
         });
         let miscounted = framer.miscounted().map(|Miscounted { count, found, line }| {
-            format!("{file} holds a page with {found} items, which ends in line {line}, whose `Count` says {count}; it was changed or cut")
+            let found = counted(found, "item");
+            format!("{file} holds a page with {found}, which ends in line {line}, whose `Count` says {count}; it was changed or cut")
         });
         more.into_iter().chain(miscounted).collect()
     }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use crate::error::{Error, Kind, Result};
+use crate::limits::counted;
 use crate::model::Format;
 use crate::source::chunk::MAX_LINE_BYTES;
 use crate::store::{Facts, Found, Location};
@@ -128,8 +129,8 @@ impl Export {
                     error = error.with("export", arn);
                 }
                 Err(error
-                    .with("expected", format_args!("{expected} items"))
-                    .with("found", format_args!("{found} items in {} data files", self.files.len()))
+                    .with("expected", counted(expected, "item"))
+                    .with("found", format_args!("{} in {}", counted(found, "item"), counted(self.files.len() as u64, "data file")))
                     .with("hint", "a file was cut, changed or mixed up after the export; copy the export again"))
             }
             _ => Ok(()),
@@ -162,8 +163,8 @@ impl DataFile {
             Some(expected) if expected != found => {
                 Err(Error::new(Kind::Input, "a data file holds another number of items than the manifest says")
                     .with("file", &self.location)
-                    .with("expected", format_args!("{expected} items"))
-                    .with("found", format_args!("{found} items"))
+                    .with("expected", counted(expected, "item"))
+                    .with("found", counted(found, "item"))
                     .with("hint", "the file was cut, changed or mixed up after the export; copy the export again"))
             }
             _ => Ok(()),

@@ -53,12 +53,34 @@ fn an_encrypted_export_in_s3_is_allowed_by_what_its_manifest_says() {
 }
 
 #[test]
+fn the_flags_of_a_run_are_taken_also_where_no_permission_depends_on_them() {
+    let args = ["iam-policy", PIPELINE, "--from", "sample_exports/docs", "--region", "eu-west-1", "--to", "dynamodb", "--to", "import:out"];
+    let more = "--max-write-units 500 --ramp 5m --work w --unit-size 1MiB --max-rejects 3 --overwrite --restart --only Document --limit 5 \
+                --jobs 2 --import-format ion --import-compression zstd --import-object-size 1GiB --verify data --max-line 1MB";
+    let all: Vec<_> = args.into_iter().chain(more.split_whitespace()).collect();
+    assert_eq!(alone(&all).expect(0).stdout, alone(&args).expect(0).stdout);
+    let ran = alone(&[&args[..], &["--max-write-units", "0"]].concat()).expect(2);
+    assert!(ran.stderr.contains("expected a whole number from 1 to"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_region_of_the_environment_wins_over_the_manifest_and_says_so() {
+    let mut command = command(&["iam-policy", PIPELINE, "--from", "sample_exports/docs", "--to", "dynamodb"]);
+    command.env("AWS_REGION", "ap-southeast-2").env("AWS_CONFIG_FILE", "/dev/null");
+    let ran = Ran::of(command.output().expect("the program starts")).expect(0);
+    assert!(ran.stdout.contains("arn:aws:dynamodb:ap-southeast-2:"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("note: region ap-southeast-2 comes from the environment or the profile, and wins over "), "{}", ran.stderr);
+}
+
+#[test]
 fn options_that_nothing_heeds_are_refused() {
     let from = ["iam-policy", PIPELINE, "--from", "sample_exports/docs", "--region", "eu-west-1"];
     for (args, expected) in [
         (&["--to", "import:out", "--undo-log"][..], "--undo-log says how live tables are written"),
         (&["--to", "import:out", "--start-import"], "--start-import needs files in S3"),
         (&["--to", "csv:out"], "unknown sink"),
+        (&["--to", "dynamodb:docs"], "hint: write dynamodb; the pipeline says which tables, and --table NAME=docs"),
+        (&["--to", "s3://lake/docs"], "hint: say what the files are: parquet:s3://lake/docs or import:s3://lake/docs"),
         (&["--to", "dynamodb", "--account", "12"], "expected 12 digits"),
         (&["--to", "dynamodb", "--table", "doc=prod-docs"], "which is no table of the pipeline"),
     ] {

@@ -17,7 +17,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("shape", &["model", "error"]),
     ("expr", &["model", "error", "document"]),
     ("ops", &["model", "error", "document", "expr", "limits"]),
-    ("source", &["model", "error", "store"]),
+    ("source", &["model", "error", "limits", "store"]),
     ("sink", &["model", "error", "limits", "codec", "shape", "store", "aws"]),
     ("spec", &["model", "error", "document"]),
     ("plan", &["model", "error", "document", "limits", "codec", "expr", "ops", "spec"]),

@@ -260,6 +260,8 @@ fn under_a_condition_what_is_there_is_kept_and_counted_apart() {
 
     let ran = run_live(PIPELINE, &folder, &server.url(), &["--if-absent", "--quiet"]).expect(0);
     assert!(ran.stdout.contains("1 item kept: the table has another item under their key"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("(written: 1 of them kept out by the condition, and not counted in the sink's row)\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("= written 109 (1 of them kept out by the condition) + dropped 0"), "{}", ran.stdout);
     assert!(ran.stdout.contains("109 requests, 0 throttled, 0 sent again"), "{}", ran.stdout);
     let of_sink = &report(&folder)["sinks"][0];
     assert_eq!([&of_sink["kept"], &of_sink["items"]["Document"]], [&json!(1), &json!(31)]);

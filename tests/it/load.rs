@@ -188,7 +188,7 @@ fn what_cannot_be_imported_is_refused_before_anything_is_asked_of_the_service() 
     refused(&[&files, "--table", "document=x-docs"], 2, &["no table `document`"]);
     refused(&[&files, "--table", "docs=refused-comments"], 2, &["two tables would be imported into the one table `refused-comments`"]);
     bucket.put_whole("out/docs/data/_SUCCESS", Vec::new()).unwrap();
-    refused(&[&files], 1, &["does not hold the objects that the run wrote", "expected: 1 objects", "found: 2 objects", "out/docs/data/"]);
+    refused(&[&files], 1, &["does not hold the objects that the run wrote", "expected: 1 object,", "found: 2 objects", "out/docs/data/"]);
     bucket.delete(&["out/docs/data/_SUCCESS"]).unwrap();
     bucket.put_whole("out/docs/table.json", b"{}".to_vec()).unwrap();
     refused(&[&files], 1, &["has no TableCreationParameters", "out/docs/table.json"]);
@@ -373,9 +373,11 @@ fn a_failure_is_told_on_stdout_and_by_the_exit_code() {
 
     let ran = scene.program(&[]).expect(1);
     assert!(ran.stderr.contains(&format!("scene: found {ARN}")) && ran.stderr.contains("scene: failed"), "{}", ran.stderr);
-    for part in
-        ["scene  failed  7 of 9 items  2 refused", "found: ItemValidationError: Some of the items failed", "hint: table scene exists"]
-    {
+    for part in [
+        "scene  failed  7 of 9 items imported  2 refused",
+        "found: ItemValidationError: Some of the items failed",
+        "hint: table scene exists",
+    ] {
         assert!(ran.stdout.contains(part), "`{part}` is not in: {}", ran.stdout);
     }
     let pages = scene.dynamodb.requests("ListImports");

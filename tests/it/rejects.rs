@@ -119,7 +119,14 @@ fn lines_that_are_no_items_are_kept_as_they_are_and_can_be_read_again() {
     assert_eq!(found[1]["Reject"]["line"], 3);
     let again = Folder::new();
     let kept = folder.join("work/rejects/unit-00001.jsonl");
-    again.run(&pipeline, &[&kept], &[again.sink("import", "out")], &[]).expect(3);
+    let ran = again.run(&pipeline, &[&kept], &[again.sink("import", "out")], &[]).expect(3);
+    for line in [
+        "all items were rejected: is this the right export for the pipeline?\n",
+        "decode: get the item from the source; a replay refuses it",
+    ] {
+        assert!(ran.stdout.contains(line), "{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("mend the pipeline"), "{}", ran.stdout);
     let second = rejects(&again);
     assert_eq!([&second[0]["Raw"], &second[1]["RawBase64"]], [&found[0]["Raw"], &found[1]["RawBase64"]]);
 }
@@ -190,6 +197,12 @@ fn rejects_that_are_run_again_are_not_emptied_with_the_work_folder_they_lie_in()
     again(".dynamorph/pipeline.replay/rejects/unit-00001.jsonl", "three");
     for work in ["pipeline", "pipeline.replay", "pipeline.replay.replay"] {
         assert!(folder.path().join(".dynamorph").join(work).join("rejects/unit-00001.jsonl").is_file());
+    }
+    // So do the rejects of a folder that --work named.
+    again("work/rejects/unit-00001.jsonl", "four");
+    again(&folder.join("work.replay/rejects/unit-00001.jsonl"), "five");
+    for work in ["work", "work.replay", "work.replay.replay"] {
+        assert!(folder.path().join(work).join("rejects/unit-00001.jsonl").is_file());
     }
 }
 

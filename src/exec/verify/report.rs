@@ -26,7 +26,7 @@ pub struct Verification {
     pub exports: Vec<ExportSummary>,
     /// Items and other lines read from them.
     pub read: u64,
-    /// Items that rules of the pipeline drop; they are expected nowhere.
+    /// Items that rules of the pipeline drop; they are expected nowhere. Those of entities that were not asked for do not count.
     pub dropped: u64,
     /// Items that are rejects; they are expected nowhere.
     pub rejected: u64,
@@ -133,13 +133,15 @@ impl Verification {
         elapsed: Duration,
     ) -> Self {
         let total = expected.ledger.total();
+        let by_rules = expected.only.iter().map(|id| expected.ledger.entities[id.index()].dropped);
         let exports = expected.exports.iter();
         Self {
             dynamorph: env!("CARGO_PKG_VERSION"),
             equal: targets.iter().all(|target| target.equal),
             exports: exports.map(|(id, export)| ExportSummary::new(setting.plan.sources[id.index()].name.clone(), export)).collect(),
             read: expected.ledger.records(),
-            dropped: total.dropped,
+            // The ledger has as dropped what is left out since it was not asked for.
+            dropped: if expected.only.is_empty() { total.dropped } else { by_rules.sum() },
             rejected: total.rejected,
             counts_only: setting.options.counts,
             sample_percent: setting.options.sample,

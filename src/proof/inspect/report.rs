@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::limits::thousands;
+use crate::limits::{counted, thousands};
 use crate::model::{FileId, Origin};
 
 /// What is in an export. Field names are stable; sizes are bytes, `DynamoDB`'s own count unless a name says otherwise.
@@ -273,7 +273,8 @@ impl Report {
             line.push_str(" (guessed)");
         }
         if key.items_without > 0 {
-            line = format!("{line}; {} items lack it", thousands(key.items_without));
+            let lack = if key.items_without == 1 { "lacks" } else { "lack" };
+            line = format!("{line}; {} {lack} it", counted(key.items_without, "item"));
         }
         line
     }

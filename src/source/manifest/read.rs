@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use crate::error::{Error, Kind, Result};
+use crate::limits::counted;
 use crate::model::Format;
 use crate::source::manifest::checksum::{check_sibling, parse_md5};
 use crate::source::manifest::{Content, DataFile, Export, LIST, SUMMARY, Summary, Verify, View, Window, not_regular};
@@ -70,12 +71,12 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
     let list_checked = check_sibling(folder, &list_name, &list_bytes, verify, &mut notes)?;
     let mut files = list(folder, &list_path, without_mark(&list_bytes))?;
 
-    let counted = files.iter().filter_map(|file| file.items).try_fold(0, u64::checked_add).ok_or_else(|| {
+    let total_listed = files.iter().filter_map(|file| file.items).try_fold(0, u64::checked_add).ok_or_else(|| {
         Error::new(Kind::Input, "the numbers of items in the list of data files add up to more than 64 bits hold")
             .with("file", &list_path)
             .with("expected", format_args!("at most {} items", u64::MAX))
     })?;
-    let sum = files.iter().all(|file| file.items.is_some()).then_some(counted);
+    let sum = files.iter().all(|file| file.items.is_some()).then_some(total_listed);
     if verify == Verify::Off {
         for file in &mut files {
             (file.items, file.md5) = (None, None);
@@ -87,8 +88,8 @@ pub(super) fn summary(folder: &Location, verify: Verify) -> Result<Export> {
     {
         return Err(Error::new(Kind::Input, "the list of data files has another number of items than the summary")
             .with("file", list_path)
-            .with("expected", format_args!("{total} items"))
-            .with("found", format_args!("{sum} items in {} data files", files.len())));
+            .with("expected", counted(total, "item"))
+            .with("found", format_args!("{} in {}", counted(sum, "item"), counted(files.len() as u64, "data file"))));
     }
     let checked = summary_checked && list_checked && files.iter().all(|file| file.md5.is_some());
     Ok(Export { files, items: raw.item_count.or(sum), folder: Some(folder.clone()), summary: Some(summary), checked, notes })
