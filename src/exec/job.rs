@@ -131,7 +131,7 @@ impl Job {
             (shapes, collisions)
         };
         for sink in &self.sinks {
-            sink.learn(&shapes)?;
+            sink.learn(&shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
         }
         let collisions = Arc::new(collisions);
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
@@ -184,7 +184,7 @@ impl Job {
         let partitions = KeyLog::partitions_for(self.items());
         let folder = self.work.keys();
         let mut log = KeyLog::create(&folder, partitions)?;
-        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|dataset| Shape::new(&dataset.leading)).collect();
+        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(Shape::of_dataset).collect();
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
@@ -197,8 +197,12 @@ impl Job {
                     let mut key = Vec::new();
                     for outgoing in &parts.outgoing {
                         if want_shapes {
-                            let mut shape = Shape::new(&self.plan.targets.datasets[outgoing.dataset.index()].leading);
-                            outgoing.rows.iter().for_each(|row| shape.observe(&row.item));
+                            let dataset = self.plan.targets.dataset(outgoing.dataset);
+                            let mut shape = Shape::of_dataset(dataset);
+                            for row in &outgoing.rows {
+                                shape.observe(&row.item);
+                                shape.compare(&row.item, &dataset.declared);
+                            }
                             seen.push((outgoing.dataset, shape));
                         }
                         let Some(table) = outgoing.table else { continue };

@@ -116,13 +116,14 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Takes what the survey of all items found, by dataset id. Called once, before the first encoder is asked for.
+    /// Takes what the survey of all items found, by dataset id; gives what the user should know of it. Called once, before the first
+    /// encoder is asked for.
     ///
     /// # Errors
     /// When no schema can hold such values.
-    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+    fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
         let _ = shapes;
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// The half for the pool.

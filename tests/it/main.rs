@@ -4,6 +4,7 @@ mod batch_write;
 mod broken;
 mod cli;
 mod copies;
+mod declared;
 mod exports;
 mod fixtures;
 mod folders;

@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
-use super::layout::{Layout, column};
+use super::layout::Layout;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Row, Value};
@@ -85,23 +85,30 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
     for (at, row) in rows.enumerate() {
         let mut homeless = false;
         for (name, value) in row.item.attributes() {
-            let place = match layout.slots(name) {
+            let slots = match layout.slots(name) {
                 None if layout.rest.is_some() => {
                     homeless = true;
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
                 Some(_) if matches!(value, Value::Null) => continue,
-                slots => slots.and_then(|slots| column(slots, value.kind())),
+                slots => slots,
             };
-            let pushed = place.ok_or(Misfit(value.kind())).and_then(|place| {
+            let mut push = |place: usize| {
                 let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], count));
                 if builder.len() > at {
                     return Err(Misfit(value.kind()));
                 }
                 builder.fill(at);
                 builder.push(value, &mut scratch)
-            });
+            };
+            let mut pushed = Err(Misfit(value.kind()));
+            for place in slots.into_iter().flat_map(|slots| slots.places(value.kind())) {
+                pushed = push(place);
+                if pushed.is_ok() {
+                    break;
+                }
+            }
             pushed.map_err(|misfit| does_not_fit(layout, name, misfit, row))?;
         }
         if let (true, Some(place)) = (homeless, layout.rest) {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
 
-use crate::model::Type;
+use crate::model::time::Unit;
+use crate::model::{ColumnType, Type};
 use crate::shape::{MapShape, Members, Numbers, Sizes, ValueShape};
 
 /// The metadata key for the `DynamoDB` type of a field: a descriptor such as `SS`, or `json`.
@@ -17,6 +18,9 @@ pub(super) const TYPE: &str = "dynamodb.type";
 /// The metadata key, on `json` fields, for what the text holds: `M` or `L` (the inside of such a value) or `any`
 /// (a whole attribute value with its descriptor).
 pub(super) const JSON: &str = "dynamodb.json";
+
+/// The metadata key, on timestamps that were epoch numbers, for their unit; without it they are microseconds.
+pub(super) const EPOCH: &str = "dynamodb.epoch";
 
 /// The most leaf columns that one attribute may become; with more it is JSON text.
 const LEAVES: usize = 512;
@@ -31,6 +35,8 @@ pub(super) enum Form {
         /// Bytes of a text, on average.
         average: usize,
     },
+    /// S: a date and time that is a timestamp.
+    IsoText,
     /// N.
     Number(NumberForm),
     /// B.
@@ -56,6 +62,10 @@ pub(super) enum NumberForm {
     Integer,
     /// 64 bits, which are microseconds since 1970.
     Moment,
+    /// A timestamp; the numbers count these units since 1970.
+    Epoch(Unit),
+    /// A double, which the pipeline asks for.
+    Double,
     /// A decimal with these many digits, and of them after the point.
     Decimal(u8, i8),
     /// Text, since no type of Parquet holds all of them exactly.
@@ -94,6 +104,20 @@ impl Form {
     pub(super) fn of_column(kind: Type, shape: &ValueShape) -> Self {
         let form = Self::of_kind(kind, shape);
         if form.leaves() > LEAVES { Form::Json(JsonForm::Inside(kind)) } else { form }
+    }
+
+    /// The form of the values that fit a declared type.
+    pub(super) fn declared(column: ColumnType, shape: &ValueShape) -> Self {
+        match column {
+            ColumnType::Timestamp => Form::IsoText,
+            ColumnType::Epoch(unit) => Form::Number(NumberForm::Epoch(unit)),
+            ColumnType::Double => Form::Number(NumberForm::Double),
+            ColumnType::Decimal { digits, scale } => {
+                Form::Number(NumberForm::Decimal(digits, i8::try_from(scale).expect("a decimal has at most 38 digits after the point")))
+            }
+            ColumnType::Text => Form::Text { average: average(shape.texts(), shape.count(Type::S)) },
+            ColumnType::Json => Form::Json(JsonForm::Tagged),
+        }
     }
 
     /// The form of all values at a position inside a map or a list.
@@ -157,7 +181,7 @@ impl Form {
     /// The leaf columns that this form becomes in a file.
     pub(super) fn leaves(&self) -> usize {
         match self {
-            Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
+            Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
             Form::Set(_, element, _) | Form::List(element, _) => element.leaves(),
             Form::Struct(StructForm { forms, .. }) => forms.iter().map(Form::leaves).sum(),
             Form::Map(value, _) => 1 + value.leaves(),
@@ -168,7 +192,10 @@ impl Form {
         match self {
             Form::Nothing | Form::Text { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
             Form::Number(NumberForm::Integer) => DataType::Int64,
-            Form::Number(NumberForm::Moment) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Form::IsoText | Form::Number(NumberForm::Moment | NumberForm::Epoch(_)) => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+            }
+            Form::Number(NumberForm::Double) => DataType::Float64,
             Form::Number(NumberForm::Decimal(precision, scale)) => DataType::Decimal128(*precision, *scale),
             Form::Binary => DataType::Binary,
             Form::Bool => DataType::Boolean,
@@ -182,7 +209,7 @@ impl Form {
     pub(super) fn field(&self, name: &str) -> Field {
         let kind = match self {
             Form::Nothing => Type::Null,
-            Form::Text { .. } => Type::S,
+            Form::Text { .. } | Form::IsoText => Type::S,
             Form::Number(_) => Type::N,
             Form::Binary => Type::B,
             Form::Bool => Type::Bool,
@@ -197,7 +224,11 @@ impl Form {
                 return Field::new(name, DataType::Utf8, true).with_metadata([(TYPE, "json"), (JSON, inside)]);
             }
         };
-        Field::new(name, self.data_type(), true).with_metadata([(TYPE, kind.descriptor())])
+        let field = Field::new(name, self.data_type(), true);
+        match self {
+            Form::Number(NumberForm::Epoch(unit)) => field.with_metadata([(TYPE, kind.descriptor()), (EPOCH, unit.name())]),
+            _ => field.with_metadata([(TYPE, kind.descriptor())]),
+        }
     }
 }
 

@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 
 use super::form::{Form, JsonForm, NumberForm};
 use crate::error::{Error, Kind, Result};
-use crate::model::{Change, Dataset, Type};
-use crate::shape::{Shape, ValueShape};
+use crate::model::{Change, ColumnType, Dataset, Declared, Type};
+use crate::shape::{Fits, Shape, ValueShape};
 
 /// The metadata key for the name that a column's attribute has in the items.
 pub(super) const ATTRIBUTE: &str = "dynamodb.attribute";
@@ -46,8 +46,22 @@ const ZSTD_LEVEL: i32 = 1;
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
 
-/// For one attribute: its column by `Type as usize`.
-pub(super) type Slots = [u32; 10];
+/// The columns of one attribute.
+#[derive(Debug)]
+pub(super) struct Slots {
+    /// The column of the values that fit the declared type.
+    declared: Option<usize>,
+    /// By `Type as usize`: the column of all values, or of those that do not fit.
+    by_type: [u32; 10],
+}
+
+impl Slots {
+    /// The columns that may take a value of type `kind`, in the order in which they are to be asked.
+    pub(super) fn places(&self, kind: Type) -> impl Iterator<Item = usize> + use<> {
+        let at = self.by_type[kind as usize];
+        self.declared.into_iter().chain((at != NO_COLUMN).then_some(at as usize))
+    }
+}
 
 /// The columns of a dataset and everything that follows from them.
 #[derive(Debug)]
@@ -99,16 +113,34 @@ impl Layout {
         })
     }
 
+    /// What the user should know of the types that the pipeline declares, by attribute.
+    pub(super) fn findings(&self, dataset: &Dataset, shape: &Shape) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (name, column) in &dataset.declared.types {
+            let Fits { fit, rounded, misfit } = shape.fits(name);
+            let entity = &dataset.name;
+            if shape.attribute(name).is_none() {
+                findings.push(format!("{entity}: no item has `{name}`, which is declared as {column}"));
+            }
+            if rounded > 0 {
+                findings.push(format!("{entity}: {rounded} of {fit} values of `{name}` lost digits as a double"));
+            }
+            if misfit > 0 {
+                let of_attribute = |field: &&Arc<Field>| field.metadata().get(ATTRIBUTE).is_some_and(|attribute| attribute == name);
+                let others = self.schema.fields().iter().filter(of_attribute).skip(1);
+                let others: Vec<_> = others.map(|field| format!("`{}`", field.name())).collect();
+                let place = if others.is_empty() { format!("`{REST}`") } else { others.join(", ") };
+                let all = fit + misfit;
+                findings.push(format!("{entity}: {misfit} of {all} values of `{name}` do not fit {column}; they are in {place}"));
+            }
+        }
+        findings
+    }
+
     /// The columns of an attribute; `None` where it has none of its own.
     pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
         self.attributes.get(attribute)
     }
-}
-
-/// The column for values of type `kind`, if there is one.
-pub(super) fn column(slots: &Slots, kind: Type) -> Option<usize> {
-    let at = slots[kind as usize];
-    (at != NO_COLUMN).then_some(at as usize)
 }
 
 /// The columns while they are chosen.
@@ -124,7 +156,18 @@ struct Columns {
 struct Candidate<'s> {
     name: &'s str,
     items: u64,
-    forms: Vec<(Type, Form)>,
+    forms: Vec<(Takes, Form)>,
+}
+
+/// The values of an attribute that a column takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    /// All that fit the declared type.
+    Fitting,
+    /// Those of a type, or of these what did not fit.
+    Kind(Type),
+    /// All.
+    Any,
 }
 
 impl Columns {
@@ -133,7 +176,7 @@ impl Columns {
         let mut candidates = Vec::with_capacity(known.len());
         // What leads does so in the dataset's order; an attribute that no item has gets no column.
         for name in &dataset.leading {
-            candidates.extend(known.remove_entry(name.as_str()).map(|(name, shape)| Candidate::of(name, shape)));
+            candidates.extend(known.remove_entry(name.as_str()).map(|(name, values)| Candidate::of(name, values, dataset, shape)));
         }
         if let [op, written_at, ..] = candidates.as_mut_slice()
             && [op.name, written_at.name] == Change::COLUMNS
@@ -141,14 +184,24 @@ impl Columns {
             written_at.make_moment(shape.items());
         }
         let leading = candidates.len();
-        let mut names: HashSet<String> = shape.attributes().keys().map(|name| (*name).to_owned()).collect();
-        candidates.extend(known.into_iter().map(|(name, shape)| Candidate::of(name, shape)));
+        let Declared { names: renamed, types, .. } = &dataset.declared;
+        let attributes = shape.attributes();
+        let kept = attributes.keys().filter(|name| !renamed.contains_key(**name)).map(|name| (*name).to_owned());
+        let mut names: HashSet<String> = kept.chain(renamed.values().cloned()).collect();
+        candidates.extend(known.into_iter().map(|(name, values)| Candidate::of(name, values, dataset, shape)));
 
-        let homeless = homeless(&candidates, leading);
+        let is_asked_for = |at: usize| at < leading || types.contains_key(candidates[at].name) || renamed.contains_key(candidates[at].name);
+        let homeless = homeless(&candidates, is_asked_for);
         let mut columns = Self::default();
         for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
             if !homeless.contains(&at) {
-                columns.add(name, forms, &mut names);
+                let column = match renamed.get(name) {
+                    Some(column) => column.clone(),
+                    // Another attribute's column is to have this name.
+                    None if renamed.values().any(|column| column == name) => free(name.to_owned(), &mut names),
+                    None => name.to_owned(),
+                };
+                columns.add(name, &column, forms, &mut names);
             }
         }
         // Items without any attribute must still be rows, so there is always a column.
@@ -161,16 +214,23 @@ impl Columns {
         columns
     }
 
-    /// Adds an attribute. Its most frequent type has the attribute's name; the others have names of their own.
-    fn add(&mut self, name: &str, forms: Vec<(Type, Form)>, names: &mut HashSet<String>) {
-        let mut slots = [NO_COLUMN; 10];
-        for (rank, (kind, form)) in forms.into_iter().enumerate() {
-            let column = if rank == 0 { name.to_owned() } else { free(format!("{name}__{}", kind.descriptor().to_lowercase()), names) };
-            let mut field = form.field(&column);
+    /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.
+    fn add(&mut self, name: &str, column: &str, forms: Vec<(Takes, Form)>, names: &mut HashSet<String>) {
+        let mut slots = Slots { declared: None, by_type: [NO_COLUMN; 10] };
+        for (rank, (takes, form)) in forms.into_iter().enumerate() {
+            let mut field = match takes {
+                Takes::Kind(kind) if rank > 0 => form.field(&free(format!("{column}__{}", kind.descriptor().to_lowercase()), names)),
+                _ => form.field(column),
+            };
             let mut metadata = field.metadata().clone();
             metadata.insert(ATTRIBUTE, name);
             field.set_metadata(metadata);
-            slots[kind as usize] = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+            let place = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+            match takes {
+                Takes::Fitting => slots.declared = Some(self.forms.len()),
+                Takes::Kind(kind) => slots.by_type[kind as usize] = place,
+                Takes::Any => slots.by_type.fill(place),
+            }
             self.fields.push(field);
             self.forms.push(form);
         }
@@ -181,29 +241,46 @@ impl Columns {
 impl<'s> Candidate<'s> {
     /// When a change was written is a moment, and that of every item of a dataset of changes.
     fn make_moment(&mut self, items: u64) {
-        if let [(Type::N, Form::Number(form @ NumberForm::Integer))] = self.forms.as_mut_slice()
+        if let [(Takes::Kind(Type::N), Form::Number(form @ NumberForm::Integer))] = self.forms.as_mut_slice()
             && self.items == items
         {
             *form = NumberForm::Moment;
         }
     }
 
-    fn of(name: &'s str, shape: &ValueShape) -> Self {
-        let mut kinds: Vec<_> = shape.kinds().collect();
+    fn of(name: &'s str, values: &ValueShape, dataset: &Dataset, shape: &Shape) -> Self {
+        let mut kinds: Vec<_> = values.kinds().collect();
         // Stable, so that of equally frequent types the first of `Type` leads.
-        kinds.sort_by_key(|kind| Reverse(shape.count(*kind)));
-        let mut forms: Vec<_> = kinds.into_iter().map(|kind| (kind, Form::of_column(kind, shape))).collect();
-        if forms.is_empty() {
-            forms.push((Type::Null, Form::Nothing));
-        }
-        Self { name, items: shape.total(), forms }
+        kinds.sort_by_key(|kind| Reverse(values.count(*kind)));
+        let column = |kind: Type| (Takes::Kind(kind), Form::of_column(kind, values));
+        let forms = match dataset.declared.types.get(name) {
+            None if kinds.is_empty() => vec![(Takes::Kind(Type::Null), Form::Nothing)],
+            None => kinds.into_iter().map(column).collect(),
+            Some(ColumnType::Json) => vec![(Takes::Any, Form::declared(ColumnType::Json, values))],
+            Some(ColumnType::Text) => {
+                let numbers = (Takes::Kind(Type::N), Form::Number(NumberForm::Text));
+                let texts = (Takes::Kind(Type::S), Form::declared(ColumnType::Text, values));
+                let first = match (kinds.contains(&Type::S), kinds.contains(&Type::N)) {
+                    (true, true) => vec![texts, numbers],
+                    (false, true) => vec![numbers],
+                    (_, false) => vec![texts],
+                };
+                first.into_iter().chain(kinds.into_iter().filter(|kind| !matches!(kind, Type::S | Type::N)).map(column)).collect()
+            }
+            Some(declared) => {
+                let fit = shape.fits(name).fit;
+                kinds.retain(|kind| declared.kind() != Some(*kind) || values.count(*kind) > fit);
+                std::iter::once((Takes::Fitting, Form::declared(*declared, values))).chain(kinds.into_iter().map(column)).collect()
+            }
+        };
+        Self { name, items: values.total(), forms }
     }
 }
 
 /// The candidates that get no column of their own, because the dataset would have more than [`LEAVES`]: those of the fewest items.
-fn homeless(candidates: &[Candidate<'_>], leading: usize) -> BTreeSet<usize> {
+fn homeless(candidates: &[Candidate<'_>], is_asked_for: impl Fn(usize) -> bool) -> BTreeSet<usize> {
     let mut ranked: Vec<_> = (0..candidates.len()).collect();
-    ranked.sort_by_key(|at| (*at >= leading, Reverse(candidates[*at].items), candidates[*at].name));
+    ranked.sort_by_key(|at| (!is_asked_for(*at), Reverse(candidates[*at].items), candidates[*at].name));
     let mut leaves = 0;
     ranked
         .into_iter()
@@ -265,6 +342,6 @@ fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[
             inside(&["key_value", "key"], &Form::Text { average: 0 });
             inside(&["key_value", "value"], value);
         }
-        Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
+        Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
     }
 }

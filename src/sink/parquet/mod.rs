@@ -1,6 +1,7 @@
 //! `parquet:DIR`: one Parquet dataset an entity, one schema a dataset for the whole run, from all of its items.
 //!
-//! Nothing is sampled, dropped, rounded or turned into a double. Does not say how engines should name or cast the columns.
+//! Nothing is sampled or dropped, and nothing rounded or turned into a double unless the pipeline declares it. Does not say how engines
+//! should name or cast the columns.
 //!
 //! | in the items | in Parquet |
 //! |---|---|
@@ -21,11 +22,14 @@
 //! | more than 2,048 leaf columns | the attributes of the fewest items share the column `__rest`, JSON text |
 //! | more than some 8,000 names | those beyond the shortest are in `__rest`, keys and the type attribute never |
 //! | a name of more than 1,024 bytes | in `__rest` |
+//! | an attribute with a declared type | a column of this type for what fits; the rest as if it were of another type: `name__s`, … |
+//! | an attribute with a declared name | that name in place of its own |
 //!
 //! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
 //! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
 //! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
-//! its descriptor; `dynamodb.attribute` is the attribute's name. The schema and the file carry `dynamorph.entity`.
+//! its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's name.
+//! The schema and the file carry `dynamorph.entity`.
 
 mod column;
 mod encode;
@@ -124,8 +128,11 @@ impl Sink for ParquetSink {
         true
     }
 
-    fn learn(&self, shapes: &[Shape]) -> Result<()> {
-        self.set_shapes(shapes)
+    fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
+        self.set_shapes(shapes)?;
+        let datasets = self.layouts.targets.datasets.iter().zip(self.layouts.chosen.get().into_iter().flatten()).zip(shapes);
+        let findings = datasets.filter_map(|((dataset, layout), shape)| Some(layout.as_ref()?.findings(dataset, shape)));
+        Ok(findings.flatten().collect())
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
