@@ -188,6 +188,7 @@ impl Job {
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
+        let checkers: Vec<_> = self.sinks.iter().filter_map(|sink| sink.checker()).collect();
         for unit in &self.units {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
@@ -213,7 +214,10 @@ impl Job {
                             block.push(table, &key, row.origin);
                         }
                     }
-                    (parts.ledger, parts.fatal, block, seen, chunk.bytes.len() as u64)
+                    let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
+                    let name = || &self.files[chunk.first.file.index()].file.name;
+                    let fatal = parts.fatal.or_else(|| checked.err().map(|error| error.with("file", name())));
+                    (parts.ledger, fatal, block, seen, chunk.bytes.len() as u64)
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
@@ -440,6 +444,11 @@ impl Job {
         }
         for (sink, (_, of_sink)) in self.sinks.iter().zip(&written) {
             sink.commit(of_sink)?;
+        }
+        if let Some(path) = &self.options.schema_out {
+            for schema in self.sinks.iter().map(|sink| sink.schema()).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+                crate::store::write_atomically(path, schema.as_bytes())?;
+            }
         }
         let rejects = rejects::publish(&self.work.unfinished(), &self.work.rejects())?;
         let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, self.options.limit, &written, rejects, started.elapsed());

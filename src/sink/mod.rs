@@ -126,6 +126,20 @@ pub trait Sink: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// What is given all items of the survey before any is written, and fails at the first that does not fit a schema which was given;
+    /// `None` where all fit.
+    fn checker(&self) -> Option<Arc<dyn Encoder>> {
+        None
+    }
+
+    /// The schema of what it writes, for a file; `None` where it has none. Known once it has learned.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    fn schema(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// The half for the pool.
     fn encoder(&self) -> Arc<dyn Encoder>;
 

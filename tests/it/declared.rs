@@ -110,3 +110,58 @@ fn the_files_do_not_depend_on_the_number_of_workers() {
     };
     assert!(bytes("one", "1") == bytes("four", "4"));
 }
+
+#[test]
+fn a_schema_that_was_kept_pins_the_columns_of_later_runs() {
+    let (folder, pipeline, from) = folder(TYPES);
+    let (kept, again) = (folder.join("schema.json"), folder.join("again.json"));
+    folder.run(&pipeline, &[&from], &[folder.sink("parquet", "first")], &["--schema-out", &kept]).expect(0);
+    let schema = fs::read_to_string(&kept).expect("the schema is there");
+    assert!(schema.contains("created_at__s"), "{schema}");
+    // One item, which lacks most of the columns.
+    fs::write(&from, r#"{"Item":{"PK":{"S":"O#3"},"price":{"N":"1E3"},"total":{"N":"7"}}}"#).expect("the orders can be written");
+    let pinned = ["--schema", &kept, "--schema-out", &again];
+    folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &pinned).expect(0);
+    assert_eq!(fs::read_to_string(&again).expect("the schema is there"), schema);
+    assert_eq!(
+        described(&folder),
+        [
+            "PK: VARCHAR, string = O#3",
+            "created_at: TIMESTAMP WITH TIME ZONE, timestamp[us, tz=UTC] = -",
+            "created_at__s: VARCHAR, string = -",
+            "note: VARCHAR, string = -",
+            "price: DOUBLE, double = 1000.0",
+            "total: DECIMAL(10,2), decimal128(10, 2) = 7.00",
+            "total__n: DECIMAL(5,3), decimal128(5, 3) = -",
+            "updated: TIMESTAMP WITH TIME ZONE, timestamp[us, tz=UTC] = -",
+            "updated__s: VARCHAR, string = -",
+        ]
+    );
+    verify(&folder, &pipeline, &from).expect(0);
+}
+
+#[test]
+fn the_first_item_that_drifts_from_a_pinned_schema_ends_the_run_before_anything_is_written() {
+    let (folder, pipeline, from) = folder(TYPES);
+    let kept = folder.join("schema.json");
+    folder.run(&pipeline, &[&from], &[folder.sink("parquet", "first")], &["--schema-out", &kept]).expect(0);
+    for (drift, told) in [
+        (r#""colour":{"S":"red"}"#, ["attribute: colour", "expected: no such attribute"]),
+        (r#""total":{"N":"123456789.5"}"#, ["attribute: total", "expected: `total`: decimal(10, 2), `total__n`: decimal(5, 3)"]),
+        (r#""price":{"S":"cheap"}"#, ["attribute: price", "type: S"]),
+    ] {
+        let drifting = [ORDERS[0], &format!(r#"{{"Item":{{"PK":{{"S":"O#9"}},{drift}}}}}"#)].join("\n");
+        fs::write(&from, drifting).expect("the orders can be written");
+        let sinks = [folder.sink("parquet", "lake")];
+        let ran = folder.run(&pipeline, &[&from], &sinks, &["--schema", &kept]).expect(1);
+        for told in [told[0], told[1], "line: 2", "orders.json"] {
+            assert!(ran.stderr.contains(told), "{told}\n{}", ran.stderr);
+        }
+        assert!(!folder.path().join("lake/Order").exists());
+    }
+    fs::write(&kept, "{}").expect("the schema can be written");
+    let ran = folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &["--schema", &kept]).expect(1);
+    assert!(ran.stderr.contains("the schema cannot be read"), "{}", ran.stderr);
+    let ran = folder.run(&pipeline, &[&from], &[folder.sink("batch", "out")], &["--schema", &kept]).expect(2);
+    assert!(ran.stderr.contains("a schema is what parquet: writes"), "{}", ran.stderr);
+}

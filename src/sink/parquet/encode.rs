@@ -48,11 +48,18 @@ pub(super) struct Batch {
 /// Columns from rows.
 pub(super) struct ParquetEncoder {
     layouts: Arc<Layouts>,
+    /// Passes by the datasets whose columns are not pinned.
+    only_pinned: bool,
 }
 
 impl ParquetEncoder {
     pub(super) fn new(layouts: Arc<Layouts>) -> Self {
-        Self { layouts }
+        Self { layouts, only_pinned: false }
+    }
+
+    /// One whose columns are for nobody: it finds what does not fit a pinned schema.
+    pub(super) fn for_check(layouts: Arc<Layouts>) -> Self {
+        Self { layouts, only_pinned: true }
     }
 }
 
@@ -62,7 +69,7 @@ impl Encoder for ParquetEncoder {
         for (at, first) in outgoing.iter().enumerate() {
             let dataset = first.dataset;
             // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
-            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) {
+            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) || self.only_pinned && !self.layouts.is_pinned(dataset) {
                 continue;
             }
             let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
@@ -141,10 +148,27 @@ fn pack(builder: Builder<'_>, rows: usize, wide: bool) -> std::result::Result<Op
 }
 
 fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit, row: &Row<'_>) -> Error {
+    if layout.pinned {
+        return Error::new(Kind::Input, "an item does not fit the schema")
+            .with("dataset", &layout.dataset)
+            .with("attribute", attribute)
+            .with("type", kind)
+            .with("line", row.origin.line)
+            .with("expected", expected(layout, attribute))
+            .with("hint", "write a new schema with --schema-out and without --schema, or bring the items to the schema with steps");
+    }
     Error::new(Kind::Bug, "an item does not fit the Parquet schema, which was made from all items")
         .with("dataset", &layout.dataset)
         .with("attribute", attribute)
         .with("type", kind)
         .with("line", row.origin.line)
         .with("hint", "if the export or the pipeline changed since the run was planned, start again with an empty work folder")
+}
+
+/// The columns that an attribute may be in, in words.
+fn expected(layout: &Layout, attribute: &str) -> String {
+    let columns = layout.columns();
+    let columns = columns.iter().filter(|column| column.attribute.as_deref() == Some(attribute));
+    let columns: Vec<_> = columns.map(|column| format!("`{}`: {:?}", column.name, column.holds).to_lowercase()).collect();
+    if columns.is_empty() { "no such attribute".to_owned() } else { columns.join(", ") }
 }

@@ -157,11 +157,51 @@ impl Form {
     fn list(elements: Option<&ValueShape>) -> Self {
         match elements.map(Self::of) {
             None | Some(Form::Nothing | Form::Json(_)) => Form::Json(JsonForm::Inside(Type::L)),
-            Some(element) => {
-                let field = Arc::new(element.field("element"));
-                Form::List(Box::new(element), field)
-            }
+            Some(element) => Self::list_of(element),
         }
+    }
+
+    pub(super) fn list_of(element: Form) -> Self {
+        let field = Arc::new(element.field("element"));
+        Form::List(Box::new(element), field)
+    }
+
+    /// A set of such members; `None` where there is none such.
+    pub(super) fn set_of(element: Form) -> Option<Self> {
+        let kind = match &element {
+            Form::Text { .. } => Type::Ss,
+            Form::Number(NumberForm::Integer | NumberForm::Decimal(..) | NumberForm::Text) => Type::Ns,
+            Form::Binary => Type::Bs,
+            _ => return None,
+        };
+        let field = Arc::new(element.field("element"));
+        Some(Form::Set(kind, Box::new(element), field))
+    }
+
+    /// A struct with these fields; `None` where there is none, or two have one name.
+    pub(super) fn struct_of(fields: Vec<(&str, Form)>) -> Option<Self> {
+        let form = StructForm::new(fields);
+        (!form.forms.is_empty() && form.index.len() == form.forms.len()).then_some(Form::Struct(form))
+    }
+
+    pub(super) fn map_of(value: Form) -> Self {
+        let entry = Fields::from(vec![Field::new("key", DataType::Utf8, false), value.field("value")]);
+        Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
+    }
+
+    /// The type of the values that it takes; `None` where it takes all.
+    pub(super) fn kind(&self) -> Option<Type> {
+        Some(match self {
+            Form::Nothing => Type::Null,
+            Form::Text { .. } | Form::IsoText => Type::S,
+            Form::Number(_) => Type::N,
+            Form::Binary => Type::B,
+            Form::Bool => Type::Bool,
+            Form::Set(kind, ..) | Form::Json(JsonForm::Inside(kind)) => *kind,
+            Form::List(..) => Type::L,
+            Form::Struct(_) | Form::Map(..) => Type::M,
+            Form::Json(JsonForm::Tagged) => return None,
+        })
     }
 
     fn map(shape: &MapShape) -> Self {
@@ -169,10 +209,7 @@ impl Form {
             (Some(fields), _) if !fields.is_empty() => Form::Struct(StructForm::of(&fields)),
             (_, Some(values)) => match Self::of(values) {
                 Form::Nothing | Form::Json(_) => Form::Json(JsonForm::Inside(Type::M)),
-                value => {
-                    let entry = Fields::from(vec![Field::new("key", DataType::Utf8, false), value.field("value")]);
-                    Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
-                }
+                value => Self::map_of(value),
             },
             _ => Form::Json(JsonForm::Inside(Type::M)),
         }
@@ -207,27 +244,12 @@ impl Form {
 
     /// A field of this form; its metadata says what the values are in `DynamoDB`.
     pub(super) fn field(&self, name: &str) -> Field {
-        let kind = match self {
-            Form::Nothing => Type::Null,
-            Form::Text { .. } | Form::IsoText => Type::S,
-            Form::Number(_) => Type::N,
-            Form::Binary => Type::B,
-            Form::Bool => Type::Bool,
-            Form::Set(kind, ..) => *kind,
-            Form::List(..) => Type::L,
-            Form::Struct(_) | Form::Map(..) => Type::M,
-            Form::Json(inside) => {
-                let inside = match inside {
-                    JsonForm::Inside(kind) => kind.descriptor(),
-                    JsonForm::Tagged => "any",
-                };
-                return Field::new(name, DataType::Utf8, true).with_metadata([(TYPE, "json"), (JSON, inside)]);
-            }
-        };
+        let kind = self.kind().map_or("any", Type::descriptor);
         let field = Field::new(name, self.data_type(), true);
         match self {
-            Form::Number(NumberForm::Epoch(unit)) => field.with_metadata([(TYPE, kind.descriptor()), (EPOCH, unit.name())]),
-            _ => field.with_metadata([(TYPE, kind.descriptor())]),
+            Form::Json(_) => field.with_metadata([(TYPE, "json"), (JSON, kind)]),
+            Form::Number(NumberForm::Epoch(unit)) => field.with_metadata([(TYPE, kind), (EPOCH, unit.name())]),
+            _ => field.with_metadata([(TYPE, kind)]),
         }
     }
 }
@@ -253,9 +275,12 @@ impl NumberForm {
 
 impl StructForm {
     fn of(shapes: &BTreeMap<&str, &ValueShape>) -> Self {
-        let forms: Vec<_> = shapes.values().map(|shape| Form::of(shape)).collect();
-        let fields = shapes.keys().zip(&forms).map(|(name, form)| form.field(name)).collect();
-        let index = shapes.keys().enumerate().map(|(at, name)| ((*name).into(), at)).collect();
-        Self { fields, forms, index }
+        Self::new(shapes.iter().map(|(name, shape)| (*name, Form::of(shape))).collect())
+    }
+
+    fn new(named: Vec<(&str, Form)>) -> Self {
+        let fields = named.iter().map(|(name, form)| form.field(name)).collect();
+        let index = named.iter().enumerate().map(|(at, (name, _))| ((*name).into(), at)).collect();
+        Self { fields, forms: named.into_iter().map(|(_, form)| form).collect(), index }
     }
 }

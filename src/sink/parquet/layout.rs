@@ -17,6 +17,7 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 
 use super::form::{Form, JsonForm, NumberForm};
+use super::lock::{Column, Holds};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Change, ColumnType, Dataset, Declared, Type};
 use crate::shape::{Fits, Shape, ValueShape};
@@ -46,20 +47,21 @@ const ZSTD_LEVEL: i32 = 1;
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
 
-/// The columns of one attribute.
+/// For one attribute: its columns by `Type as usize`. Where there are two, the first takes what fits a declared type.
 #[derive(Debug)]
-pub(super) struct Slots {
-    /// The column of the values that fit the declared type.
-    declared: Option<usize>,
-    /// By `Type as usize`: the column of all values, or of those that do not fit.
-    by_type: [u32; 10],
-}
+pub(super) struct Slots([[u32; 2]; 10]);
 
 impl Slots {
     /// The columns that may take a value of type `kind`, in the order in which they are to be asked.
     pub(super) fn places(&self, kind: Type) -> impl Iterator<Item = usize> + use<> {
-        let at = self.by_type[kind as usize];
-        self.declared.into_iter().chain((at != NO_COLUMN).then_some(at as usize))
+        self.0[kind as usize].into_iter().filter(|at| *at != NO_COLUMN).map(|at| at as usize)
+    }
+
+    /// Adds a column for values of type `kind`. A third one would get nothing.
+    fn add(&mut self, kind: Type, column: u32) {
+        if let Some(free) = self.0[kind as usize].iter_mut().find(|at| **at == NO_COLUMN) {
+            *free = column;
+        }
     }
 }
 
@@ -77,6 +79,8 @@ pub(super) struct Layout {
     pub(super) file: FileSettings,
     /// Makes the column writers of row groups.
     pub(super) row_groups: ArrowRowGroupWriterFactory,
+    /// Whether the columns are not made from the items that come.
+    pub(super) pinned: bool,
 }
 
 /// What a new file of the dataset needs.
@@ -92,7 +96,45 @@ impl Layout {
     /// # Errors
     /// Kind `Bug` when the Parquet library refuses the schema.
     pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Result<Self> {
-        let columns = Columns::of(dataset, shape);
+        Self::new(dataset, Columns::of(dataset, shape), false)
+    }
+
+    /// The layout of this dataset with columns that are given.
+    ///
+    /// # Errors
+    /// Kind `Input` when there can be no such columns.
+    pub(super) fn pinned(dataset: &Dataset, columns: &[Column]) -> Result<Self> {
+        let wrong = |column: &Column| {
+            let error = Error::new(Kind::Input, "the schema has a column that cannot be, or a second one of its name");
+            error.with("dataset", &dataset.name).with("column", &column.name)
+        };
+        let mut chosen = Columns::default();
+        for column in columns {
+            let form = column.holds.form().ok_or_else(|| wrong(column))?;
+            let known = chosen.fields.iter().any(|field| *field.name() == column.name);
+            let second_rest = column.attribute.is_none() && (chosen.rest.is_some() || form != Form::Json(JsonForm::Inside(Type::M)));
+            if known || second_rest {
+                return Err(wrong(column));
+            }
+            chosen.push(column.attribute.as_deref(), &column.name, form);
+        }
+        if chosen.forms.is_empty() {
+            return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
+        }
+        Self::new(dataset, chosen, true)
+    }
+
+    /// The columns as they can be pinned.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let column = |(field, form): (&Arc<Field>, &Form)| Column {
+            name: field.name().clone(),
+            attribute: field.metadata().get(ATTRIBUTE).cloned(),
+            holds: Holds::of(form),
+        };
+        self.schema.fields().iter().zip(&self.forms).map(column).collect()
+    }
+
+    fn new(dataset: &Dataset, columns: Columns, pinned: bool) -> Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
         let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
         let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
@@ -110,6 +152,7 @@ impl Layout {
             rest: columns.rest,
             file,
             row_groups,
+            pinned,
         })
     }
 
@@ -156,18 +199,7 @@ struct Columns {
 struct Candidate<'s> {
     name: &'s str,
     items: u64,
-    forms: Vec<(Takes, Form)>,
-}
-
-/// The values of an attribute that a column takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
-    /// All that fit the declared type.
-    Fitting,
-    /// Those of a type, or of these what did not fit.
-    Kind(Type),
-    /// All.
-    Any,
+    forms: Vec<Form>,
 }
 
 impl Columns {
@@ -207,41 +239,46 @@ impl Columns {
         // Items without any attribute must still be rows, so there is always a column.
         if shape.others() || !homeless.is_empty() || columns.forms.is_empty() {
             let form = Form::Json(JsonForm::Inside(Type::M));
-            columns.rest = Some(columns.forms.len());
-            columns.fields.push(form.field(&free(REST.to_owned(), &mut names)));
-            columns.forms.push(form);
+            columns.push(None, &free(REST.to_owned(), &mut names), form);
         }
         columns
     }
 
     /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.
-    fn add(&mut self, name: &str, column: &str, forms: Vec<(Takes, Form)>, names: &mut HashSet<String>) {
-        let mut slots = Slots { declared: None, by_type: [NO_COLUMN; 10] };
-        for (rank, (takes, form)) in forms.into_iter().enumerate() {
-            let mut field = match takes {
-                Takes::Kind(kind) if rank > 0 => form.field(&free(format!("{column}__{}", kind.descriptor().to_lowercase()), names)),
-                _ => form.field(column),
-            };
-            let mut metadata = field.metadata().clone();
-            metadata.insert(ATTRIBUTE, name);
-            field.set_metadata(metadata);
-            let place = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
-            match takes {
-                Takes::Fitting => slots.declared = Some(self.forms.len()),
-                Takes::Kind(kind) => slots.by_type[kind as usize] = place,
-                Takes::Any => slots.by_type.fill(place),
+    fn add(&mut self, name: &str, column: &str, forms: Vec<Form>, names: &mut HashSet<String>) {
+        for (rank, form) in forms.into_iter().enumerate() {
+            match form.kind() {
+                Some(kind) if rank > 0 => {
+                    self.push(Some(name), &free(format!("{column}__{}", kind.descriptor().to_lowercase()), names), form);
+                }
+                _ => self.push(Some(name), column, form),
             }
-            self.fields.push(field);
-            self.forms.push(form);
         }
-        self.attributes.insert(name.into(), slots);
+    }
+
+    /// Adds a column for an attribute, or that of those without a column of their own.
+    fn push(&mut self, attribute: Option<&str>, column: &str, form: Form) {
+        let place = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+        let mut field = form.field(column);
+        match attribute {
+            Some(attribute) => {
+                let mut metadata = field.metadata().clone();
+                metadata.insert(ATTRIBUTE, attribute);
+                field.set_metadata(metadata);
+                let slots = self.attributes.entry(attribute.into()).or_insert(Slots([[NO_COLUMN; 2]; 10]));
+                Type::ALL.into_iter().filter(|kind| form.kind().is_none_or(|takes| takes == *kind)).for_each(|kind| slots.add(kind, place));
+            }
+            None => self.rest = Some(self.forms.len()),
+        }
+        self.fields.push(field);
+        self.forms.push(form);
     }
 }
 
 impl<'s> Candidate<'s> {
     /// When a change was written is a moment, and that of every item of a dataset of changes.
     fn make_moment(&mut self, items: u64) {
-        if let [(Takes::Kind(Type::N), Form::Number(form @ NumberForm::Integer))] = self.forms.as_mut_slice()
+        if let [Form::Number(form @ NumberForm::Integer)] = self.forms.as_mut_slice()
             && self.items == items
         {
             *form = NumberForm::Moment;
@@ -252,14 +289,14 @@ impl<'s> Candidate<'s> {
         let mut kinds: Vec<_> = values.kinds().collect();
         // Stable, so that of equally frequent types the first of `Type` leads.
         kinds.sort_by_key(|kind| Reverse(values.count(*kind)));
-        let column = |kind: Type| (Takes::Kind(kind), Form::of_column(kind, values));
+        let column = |kind: Type| Form::of_column(kind, values);
         let forms = match dataset.declared.types.get(name) {
-            None if kinds.is_empty() => vec![(Takes::Kind(Type::Null), Form::Nothing)],
+            None if kinds.is_empty() => vec![Form::Nothing],
             None => kinds.into_iter().map(column).collect(),
-            Some(ColumnType::Json) => vec![(Takes::Any, Form::declared(ColumnType::Json, values))],
+            Some(ColumnType::Json) => vec![Form::declared(ColumnType::Json, values)],
             Some(ColumnType::Text) => {
-                let numbers = (Takes::Kind(Type::N), Form::Number(NumberForm::Text));
-                let texts = (Takes::Kind(Type::S), Form::declared(ColumnType::Text, values));
+                let numbers = Form::Number(NumberForm::Text);
+                let texts = Form::declared(ColumnType::Text, values);
                 let first = match (kinds.contains(&Type::S), kinds.contains(&Type::N)) {
                     (true, true) => vec![texts, numbers],
                     (false, true) => vec![numbers],
@@ -270,7 +307,7 @@ impl<'s> Candidate<'s> {
             Some(declared) => {
                 let fit = shape.fits(name).fit;
                 kinds.retain(|kind| declared.kind() != Some(*kind) || values.count(*kind) > fit);
-                std::iter::once((Takes::Fitting, Form::declared(*declared, values))).chain(kinds.into_iter().map(column)).collect()
+                std::iter::once(Form::declared(*declared, values)).chain(kinds.into_iter().map(column)).collect()
             }
         };
         Self { name, items: values.total(), forms }
@@ -285,7 +322,7 @@ fn homeless(candidates: &[Candidate<'_>], is_asked_for: impl Fn(usize) -> bool) 
     ranked
         .into_iter()
         .filter(|at| {
-            leaves += candidates[*at].forms.iter().map(|(_, form)| form.leaves()).sum::<usize>();
+            leaves += candidates[*at].forms.iter().map(Form::leaves).sum::<usize>();
             leaves > LEAVES
         })
         .collect()

@@ -35,6 +35,7 @@ mod column;
 mod encode;
 mod form;
 mod layout;
+mod lock;
 mod read;
 mod sparse;
 mod write;
@@ -49,6 +50,7 @@ use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::encode::Payload;
+pub use self::lock::SchemaFile;
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
 
@@ -64,6 +66,8 @@ pub struct ParquetSink {
 /// The layouts of all datasets, once the shapes are known.
 struct Layouts {
     targets: Arc<Targets>,
+    /// By dataset; `None` where the items decide. Empty: everywhere.
+    pinned: Vec<Option<Layout>>,
     /// By dataset; `None` where there is no item.
     chosen: OnceLock<Vec<Option<Layout>>>,
 }
@@ -72,13 +76,33 @@ impl ParquetSink {
     /// A sink that writes below `folder`. `spawn` runs the compression of row groups in the pool.
     pub fn new(folder: impl Into<OutputFolder>, overwrite: bool, targets: Arc<Targets>, spawn: Spawn) -> Self {
         let folder = folder.into();
-        Self { folder, overwrite, limits: Limits::default(), spawn, layouts: Arc::new(Layouts { targets, chosen: OnceLock::new() }) }
+        Self {
+            folder,
+            overwrite,
+            limits: Limits::default(),
+            spawn,
+            layouts: Arc::new(Layouts { targets, pinned: Vec::new(), chosen: OnceLock::new() }),
+        }
     }
 
     /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same sink with the columns of a schema, for the datasets that are in it.
+    ///
+    /// # Errors
+    /// Kind `Input` when there can be no such columns.
+    pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
+        let targets = self.layouts.targets.clone();
+        let pinned = targets
+            .datasets
+            .iter()
+            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns)).transpose());
+        let pinned = pinned.collect::<Result<_>>()?;
+        Ok(Self { layouts: Arc::new(Layouts { targets, pinned, chosen: OnceLock::new() }), ..self })
     }
 
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
@@ -92,15 +116,35 @@ impl ParquetSink {
                 .with("datasets", datasets.len())
                 .with("shapes", shapes.len()));
         }
-        let layouts =
-            datasets.iter().zip(shapes).map(|(dataset, shape)| (shape.items() > 0).then(|| Layout::of(dataset, shape)).transpose());
+        let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape)).transpose()
+        });
         let layouts = layouts.collect::<Result<_>>()?;
         self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
 }
 
 impl Layouts {
+    fn pinned(&self, dataset: DatasetId) -> Option<&Layout> {
+        self.pinned.get(dataset.index())?.as_ref()
+    }
+
+    fn is_pinned(&self, dataset: DatasetId) -> bool {
+        self.pinned(dataset).is_some()
+    }
+
+    /// All that are known, by the names of their datasets.
+    fn all(&self) -> impl Iterator<Item = (&str, &Layout)> {
+        (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, dataset)| {
+            let chosen = || self.chosen.get()?.get(id.index())?.as_ref();
+            Some((dataset.name.as_str(), self.pinned(id).or_else(chosen)?))
+        })
+    }
+
     fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+        if let Some(pinned) = self.pinned(dataset) {
+            return Ok(pinned);
+        }
         let Some(chosen) = self.chosen.get() else {
             return Err(Error::new(Kind::Bug, "no Parquet schema yet: items come before their shapes were observed"));
         };
@@ -130,9 +174,25 @@ impl Sink for ParquetSink {
 
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
         self.set_shapes(shapes)?;
-        let datasets = self.layouts.targets.datasets.iter().zip(self.layouts.chosen.get().into_iter().flatten()).zip(shapes);
-        let findings = datasets.filter_map(|((dataset, layout), shape)| Some(layout.as_ref()?.findings(dataset, shape)));
-        Ok(findings.flatten().collect())
+        let mut findings = Vec::new();
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
+            if shape.items() > 0 {
+                findings.extend(self.layouts.get(id)?.findings(dataset, shape));
+                if !self.layouts.pinned.is_empty() && !self.layouts.is_pinned(id) {
+                    findings.push(format!("{}: the schema does not have it; its columns are made from its items", dataset.name));
+                }
+            }
+        }
+        Ok(findings)
+    }
+
+    fn checker(&self) -> Option<Arc<dyn Encoder>> {
+        (!self.layouts.pinned.is_empty()).then(|| -> Arc<dyn Encoder> { Arc::new(encode::ParquetEncoder::for_check(self.layouts.clone())) })
+    }
+
+    fn schema(&self) -> Result<Option<String>> {
+        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
+        SchemaFile::new(datasets.collect()).text().map(Some)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {

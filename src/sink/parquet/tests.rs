@@ -849,3 +849,25 @@ fn a_declared_name_is_the_columns_and_another_attribute_of_this_name_gives_way()
         ]
     );
 }
+
+proptest! {
+    // Each case writes two files.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_a_schema_was_made_from_fits_it_when_it_is_pinned(attributes in proptest::collection::vec(items(), 1..12)) {
+        let arena = Arena::new();
+        let dir = tempfile::tempdir().unwrap();
+        let targets = targets(&[("Doc", &["PK"])]);
+        let items: Vec<Item<'_>> = attributes.iter().map(|attributes| generate::item(attributes, &arena)).collect();
+        let chunks = vec![vec![(0, items.clone())]];
+        let first = ParquetSink::new(dir.path().join("first"), false, targets.clone(), at_once());
+        first.set_shapes(&shapes_of(1, &chunks)).unwrap();
+        let text = first.schema().unwrap().unwrap();
+        let pinned = ParquetSink::new(dir.path().join("lake"), false, targets, at_once());
+        let pinned = pinned.with_schema(&SchemaFile::parse(&text).unwrap()).unwrap();
+        prop_assert_eq!(&pinned.schema().unwrap().unwrap(), &text);
+        prop_assert_eq!(&pinned.layouts.get(DatasetId(0)).unwrap().schema, &first.layouts.get(DatasetId(0)).unwrap().schema);
+        pinned.checker().unwrap().encode(&outgoing(&chunks[0])).unwrap();
+    }
+}
