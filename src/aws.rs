@@ -48,6 +48,8 @@ pub struct Options {
     pub bucket_owner: Option<String>,
     /// Credentials that are known already, in place of the chain.
     pub credentials: Option<StaticCredentials>,
+    /// Asks `DynamoDB` at its own address, also where the environment or a profile says another one. An `endpoint_url` wins.
+    pub own_address: bool,
     /// The longest that one attempt may take, connecting included; 30 seconds by default.
     pub attempt_timeout: Duration,
 }
@@ -62,6 +64,7 @@ impl Default for Options {
             path_style: false,
             bucket_owner: None,
             credentials: None,
+            own_address: false,
             attempt_timeout: Duration::from_secs(30),
         }
     }
@@ -100,6 +103,9 @@ pub struct Aws {
     config: SdkConfig,
     /// The profile that was named.
     profile: Option<String>,
+    /// Other addresses of `DynamoDB`, which environment or profile may say, do not count.
+    #[cfg(feature = "dynamodb")]
+    own_address: bool,
     #[cfg(feature = "s3")]
     options: Options,
 }
@@ -154,6 +160,8 @@ impl Aws {
             runtime,
             config,
             profile: options.profile.clone(),
+            #[cfg(feature = "dynamodb")]
+            own_address: options.own_address && options.endpoint_url.is_none(),
             #[cfg(feature = "s3")]
             options: options.clone(),
         }))
@@ -183,7 +191,10 @@ impl Aws {
     #[must_use]
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&self.config);
-        config.set_http_client(self.http_client(self.endpoint(DYNAMODB).as_deref()));
+        config.set_http_client(self.http_client(self.dynamodb_endpoint().as_deref()));
+        if self.own_address {
+            config.set_endpoint_url(None);
+        }
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
@@ -191,7 +202,18 @@ impl Aws {
     #[cfg(feature = "dynamodb")]
     #[must_use]
     pub fn place(&self) -> String {
-        self.place_at(self.endpoint(DYNAMODB).as_deref())
+        self.place_at(self.dynamodb_endpoint().as_deref())
+    }
+
+    #[cfg(feature = "dynamodb")]
+    fn dynamodb_endpoint(&self) -> Option<String> {
+        if self.own_address { None } else { self.endpoint(DYNAMODB) }
+    }
+
+    /// The region of `DynamoDB`, and its address where that is not the service's own.
+    #[cfg(feature = "dynamodb")]
+    pub(crate) fn dynamodb_address(&self) -> (&str, Option<String>) {
+        (self.region(), self.endpoint(DYNAMODB))
     }
 
     /// The address of a service where it is not the service's own, as the SDK finds it.

@@ -26,13 +26,17 @@ fn text(status: &Status) -> String {
         state => format!("{state}\n"),
     };
     let _ = writeln!(out, "to: {}", status.sinks.join(", "));
-    if let Some(pass) = &status.pass {
+    // Of a run that was stopped the units tell what is done; what it had read beyond them is done again.
+    if let Some(pass) = status.pass.as_ref().filter(|_| status.state == "running") {
         let _ = write!(out, "{pass}: {}", thousands(status.items));
         if let Some(all) = status.items_in_all {
             let percent = status.items.saturating_mul(100).checked_div(all).unwrap_or(100);
             let _ = write!(out, " of {} items ({percent} %)", thousands(all));
         } else {
             out.push_str(" items");
+        }
+        if let Some(taken) = status.items_taken {
+            let _ = write!(out, " read, {} taken by live tables since the run began or went on", thousands(taken));
         }
         if let Some(rate) = status.items_per_second {
             let _ = write!(out, ", {rate:.0} items/s");

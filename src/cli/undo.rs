@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use dynamorph::error::Kind;
 use dynamorph::limits::thousands;
 use dynamorph::{UndoCounts, UndoOptions, Undone, undo as take_back};
 
 use crate::cli::args::{self, Args, Output};
+use crate::cli::progress::Progress;
 use crate::cli::report::aligned;
 use crate::cli::service::Connections;
 use crate::cli::{DONE, Failure, REJECTS, interrupt, print};
@@ -22,7 +24,12 @@ pub(crate) fn undo(args: &Args, command: &args::Undo) -> Result<u8, Failure> {
         dry_run: command.dry_run,
         jobs: command.jobs.map_or(JOBS, usize::from),
     };
-    let undone = take_back(&options).map_err(interrupt::how_to_go_on)?;
+    let mut progress = Progress::new(args.quiet || args.output == Output::Json);
+    let undone = take_back(&options, &mut progress).map_err(|error| match error.kind() {
+        // A request that was refused is refused again until somebody does something about it.
+        Kind::Service => error,
+        _ => interrupt::how_to_go_on(error),
+    })?;
     match args.output {
         Output::Text => print(&text(&undone))?,
         Output::Json => {
@@ -34,25 +41,29 @@ pub(crate) fn undo(args: &Args, command: &args::Undo) -> Result<u8, Failure> {
 }
 
 fn text(undone: &Undone) -> String {
-    let heads = ["table", "keys", "restored", "removed", "unchanged", "already undone", "changed since", "already gone"];
+    let heads = ["table", "keys", "restored", "removed", "unchanged", "as before", "not there", "changed since", "already gone"];
     let row = |name: &str, counts: &UndoCounts| {
-        let UndoCounts { keys, restored, removed, unchanged, already_undone, changed_since, already_gone } = counts;
-        let numbers = [keys, restored, removed, unchanged, already_undone, changed_since, already_gone];
+        let UndoCounts { keys, restored, removed, unchanged, as_before, not_there, changed_since, already_gone } = counts;
+        let numbers = [keys, restored, removed, unchanged, as_before, not_there, changed_since, already_gone];
         let mut cells = vec![name.to_owned()];
         cells.extend(numbers.map(|number| thousands(*number)));
-        <[String; 8]>::try_from(cells).unwrap_or_default()
+        <[String; 9]>::try_from(cells).unwrap_or_default()
     };
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(undone.tables.iter().map(|(table, counts)| row(table, counts)));
     let total = undone.total();
     rows.push(row("total", &total));
     let mut out = aligned(&rows);
+    let items = |count: u64| if count == 1 { "1 item".to_owned() } else { format!("{} items", thousands(count)) };
+    let taken_back = items(total.taken_back());
     if undone.dry_run {
-        out.push_str("\nnothing was changed (--dry-run)\n");
+        let _ = writeln!(out, "\nnothing was changed (--dry-run): {taken_back} would be taken back; the tables themselves stay");
+    } else {
+        let _ = writeln!(out, "\n{taken_back} taken back; the tables themselves stay");
     }
     if total.left_alone() > 0 {
-        let keys = if total.left_alone() == 1 { "1 item was".to_owned() } else { format!("{} items were", thousands(total.left_alone())) };
-        let _ = write!(out, "\n{keys} left alone: not what the run wrote any more");
+        let were = if total.left_alone() == 1 { "was" } else { "were" };
+        let _ = write!(out, "{} {were} left alone: not what the run wrote any more", items(total.left_alone()));
         if let Some(left) = &undone.left {
             let _ = write!(out, "; see {}", left.display());
         }

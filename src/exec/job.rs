@@ -26,7 +26,8 @@ use crate::exec::work::{self, WorkFolder};
 use crate::limits;
 use crate::model::{EntityId, FileId, Origin, SourceId};
 use crate::plan::Plan;
-use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
+use crate::proof::collisions::{self, Collisions};
+use crate::proof::log::{Block, Log};
 use crate::shape::Shape;
 use crate::sink::{LateReject, Payload, Sink, Writer, Written};
 use crate::source::Chunk;
@@ -85,6 +86,9 @@ impl Job {
         for sink in &sinks {
             findings.extend(sink.prepare(begin)?);
         }
+        if begin == Begin::GoOn {
+            state::check_targets(work.path(), &targets(&sinks))?;
+        }
         Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
     }
 
@@ -103,7 +107,6 @@ impl Job {
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
-        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
         if let Some(log) = set_aside {
             observer.event(Event::Warning(format!("the undo log of an earlier run is kept in {}", log.display())));
         }
@@ -134,6 +137,10 @@ impl Job {
             sink.learn(&shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
         }
         let collisions = Arc::new(collisions);
+        for sink in &self.sinks {
+            sink.ready()?.into_iter().for_each(|line| observer.event(Event::Ready(line)));
+        }
+        state::keep_targets(self.work.path(), &targets(&self.sinks))?;
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
         let done = self.done()?;
         if self.begin == Begin::GoOn {
@@ -181,9 +188,9 @@ impl Job {
     /// The first pass.
     fn survey(&self, observer: &mut dyn Observer) -> Result<(Vec<Shape>, Collisions)> {
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
-        let partitions = KeyLog::partitions_for(self.items());
+        let partitions = collisions::partitions_for(self.items());
         let folder = self.work.keys();
-        let mut log = KeyLog::create(&folder, partitions)?;
+        let mut log = Log::create(&folder, partitions)?;
         let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(Shape::of_dataset).collect();
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
@@ -193,7 +200,7 @@ impl Job {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
                     let parts = router.route(chunk, arena);
-                    let mut block = KeyBlock::new(partitions);
+                    let mut block = Block::new(partitions);
                     let mut seen = Vec::new();
                     let mut key = Vec::new();
                     for outgoing in &parts.outgoing {
@@ -211,7 +218,7 @@ impl Job {
                         for row in &outgoing.rows {
                             key.clear();
                             limits::canonical_key(&row.item, schema, &mut key);
-                            block.push(table, &key, row.origin);
+                            collisions::push(&mut block, table, &key, row.origin);
                         }
                     }
                     let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
@@ -295,13 +302,14 @@ impl Job {
                     observer.event(Event::Read { items: counted.records(), bytes });
                     ledger.add(&counted);
                     refused.append(&rejects, &self.plan, &self.files)?;
-                    senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload))
+                    senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload, observer))
                 });
             let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
             // No lane sends anything; the channel closes when the last of them has ended.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+                self.say_taken(observer);
                 if self.options.stop.asked() {
                     // A lane may be waiting for a service that takes nothing for a while.
                     self.sinks.iter().for_each(|sink| sink.stop());
@@ -339,16 +347,23 @@ impl Job {
     }
 
     /// Hands a payload to a lane, and waits while the lane is full.
-    fn hand_over(&self, lane: &Sender<Payload>, payload: Payload) -> Result<()> {
+    fn hand_over(&self, lane: &Sender<Payload>, payload: Payload, observer: &mut dyn Observer) -> Result<()> {
         let mut payload = payload;
         loop {
             self.options.stop.check()?;
+            self.say_taken(observer);
             payload = match lane.send_timeout(payload, LOOK) {
                 Ok(()) => return Ok(()),
                 Err(SendTimeoutError::Timeout(payload)) => payload,
                 // A closed lane is only the symptom; the writer behind it holds the cause.
                 Err(SendTimeoutError::Disconnected(_)) => return Err(Error::new(Kind::Bug, "a sink ended before its input")),
             };
+        }
+    }
+
+    fn say_taken(&self, observer: &mut dyn Observer) {
+        if let Some(items) = self.sinks.iter().filter_map(|sink| sink.taken()).max() {
+            observer.event(Event::Taken { items });
         }
     }
 
@@ -478,6 +493,11 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Which targets live on their own, for the sinks that have such.
+fn targets(sinks: &[Box<dyn Sink>]) -> Vec<String> {
+    sinks.iter().filter_map(|sink| sink.identity()).collect()
 }
 
 /// What a lane gives at its end.

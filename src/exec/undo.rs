@@ -4,14 +4,18 @@
 //! Each item is read first, and taken back only where it is the one that the run wrote; the request says so again as its condition, so that
 //! a change in between is not lost. A condition compares every attribute, up to 140 of them, and cannot say that there is no other one. So
 //! there is one gap: an attribute that somebody *adds*, or changes beyond the first 140, between the read and the write, a few milliseconds,
-//! goes with the item. What is done already is seen as done, so that an undo that was killed is run again.
+//! goes with the item. What is done already is seen as done, so that an undo that was killed is run again. A log that was taken back whole is
+//! marked, and not taken back once more: what is there now may be the same items again, of another run.
+//!
+//! It acts only where the run wrote: [`target`] says where that is, and compares the tables.
 //!
 //! Memory: the hashes that [`log`] keeps, and for each worker 25 items as they are and as they were.
 
 mod body;
 mod log;
+mod target;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,11 +32,17 @@ use crate::codec::attributes::item_of;
 use crate::codec::canonical::hash_item;
 use crate::codec::ddb_json::{PutRecord, decode_put_record, write_string};
 use crate::error::{Error, Kind, Result};
-use crate::exec::work::WorkFolder;
+use crate::exec::event::{Event, Observer};
+use crate::exec::state;
+use crate::exec::work::{UNDO, WorkFolder};
 use crate::model::{Arena, Item};
+use crate::store;
 
 /// The file that names the items that were left alone.
 const LEFT: &str = "left.jsonl";
+
+/// The file that a log has which was taken back whole.
+const TAKEN_BACK: &str = "taken-back";
 
 /// Keys that are read at once. A service's answer is whole up to 16 MB; so many items of the largest size have 10 MB.
 const AT_ONCE: usize = 25;
@@ -47,7 +57,7 @@ pub struct UndoOptions {
     pub work: PathBuf,
     /// The folder of the log in it: `undo`, or one that a later run moved aside.
     pub log: String,
-    /// Where the tables are.
+    /// How AWS is reached. Region and address are those of the log; others here are a mistake. A log that does not say needs the region.
     pub service: aws::Options,
     /// Only these tables, by their names in the service; empty: all.
     pub tables: Vec<String>,
@@ -89,8 +99,10 @@ pub struct UndoCounts {
     pub removed: u64,
     /// The run put what was there already.
     pub unchanged: u64,
-    /// It was as before the run: the put was never sent or was refused, or an earlier undo took it back.
-    pub already_undone: u64,
+    /// The item that was there before the run is there: its put was never sent or was refused, or an earlier undo took it back.
+    pub as_before: u64,
+    /// No item was there before the run, and none is: its put was never sent, or it was deleted since.
+    pub not_there: u64,
     /// Left alone: another item is there than the run wrote.
     pub changed_since: u64,
     /// Left alone: the run replaced an item, and now there is none.
@@ -98,6 +110,12 @@ pub struct UndoCounts {
 }
 
 impl UndoCounts {
+    /// Items that were taken back, or would be.
+    #[must_use]
+    pub fn taken_back(&self) -> u64 {
+        self.restored + self.removed
+    }
+
     /// Keys whose items were left alone although they are not as before the run.
     #[must_use]
     pub fn left_alone(&self) -> u64 {
@@ -105,12 +123,13 @@ impl UndoCounts {
     }
 
     fn add(&mut self, other: &Self) {
-        let Self { keys, restored, removed, unchanged, already_undone, changed_since, already_gone } = other;
+        let Self { keys, restored, removed, unchanged, as_before, not_there, changed_since, already_gone } = other;
         self.keys += keys;
         self.restored += restored;
         self.removed += removed;
         self.unchanged += unchanged;
-        self.already_undone += already_undone;
+        self.as_before += as_before;
+        self.not_there += not_there;
         self.changed_since += changed_since;
         self.already_gone += already_gone;
     }
@@ -121,7 +140,8 @@ impl UndoCounts {
             End::Restored => &mut self.restored,
             End::Removed => &mut self.removed,
             End::Unchanged => &mut self.unchanged,
-            End::AlreadyUndone => &mut self.already_undone,
+            End::AsBefore => &mut self.as_before,
+            End::NotThere => &mut self.not_there,
             End::ChangedSince => &mut self.changed_since,
             End::AlreadyGone => &mut self.already_gone,
         } += 1;
@@ -134,7 +154,8 @@ enum End {
     Restored,
     Removed,
     Unchanged,
-    AlreadyUndone,
+    AsBefore,
+    NotThere,
     ChangedSince,
     AlreadyGone,
 }
@@ -145,7 +166,7 @@ impl End {
         match self {
             Self::ChangedSince => Some("changed since"),
             Self::AlreadyGone => Some("already gone"),
-            Self::Restored | Self::Removed | Self::Unchanged | Self::AlreadyUndone => None,
+            Self::Restored | Self::Removed | Self::Unchanged | Self::AsBefore | Self::NotThere => None,
         }
     }
 }
@@ -154,7 +175,8 @@ impl End {
 fn judge(wrote: u128, old: Option<u128>, current: Option<u128>) -> End {
     match (old, current) {
         (Some(old), Some(current)) if old == current && old == wrote => End::Unchanged,
-        (old, current) if old == current => End::AlreadyUndone,
+        (None, None) => End::NotThere,
+        (old, current) if old == current => End::AsBefore,
         (None, Some(current)) if current == wrote => End::Removed,
         (Some(_), Some(current)) if current == wrote => End::Restored,
         (Some(_), None) => End::AlreadyGone,
@@ -162,32 +184,65 @@ fn judge(wrote: u128, old: Option<u128>, current: Option<u128>) -> End {
     }
 }
 
-/// Takes back what the run of a work folder wrote into live tables.
+/// Takes back what the run of a work folder wrote into live tables. The observer is told where, before anything is changed.
 ///
 /// # Errors
-/// Kind `Usage` when there is no undo log or a run uses the folder; kind `Input` when the log cannot be read; kind `Service` or
-/// `Unavailable` when the service refuses or does not answer. What was taken back until then stays so; the same command goes on.
-pub fn undo(options: &UndoOptions) -> Result<Undone> {
+/// Kind `Usage` when there is no undo log, when it was taken back already, when a run uses the folder, and when region, address or tables
+/// are not those that the run wrote to; then nothing was changed. Kind `Input` when the log cannot be read; kind `Service` or `Unavailable`
+/// when the service refuses or does not answer. What was taken back until then stays so; the same command goes on.
+pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone> {
     let folder = options.work.join(&options.log);
     let files = log::files(&folder)?;
-    if files.is_empty() {
-        return Err(Error::new(Kind::Usage, "there is no undo log")
-            .with("looked for", folder.join("unit-*.jsonl").display())
-            .with("hint", "name the work folder of a run that had --undo-log"));
+    let target = target::read(&folder)?;
+    if files.is_empty() && target.is_none() {
+        return Err(no_log(&options.work, &folder)?);
     }
     let _work = WorkFolder::open(&options.work)?;
-    let service = DynamoDb::connect(Aws::connect(&options.service)?)?;
-    let left = Left::create(&folder)?;
-    let mut counts = take_back(options, &files, &service, &left)?;
-    if let (true, Some(table)) = (counts.is_empty(), options.tables.first()) {
-        return Err(Error::new(Kind::Usage, format!("the undo log names no table `{table}`"))
-            .with("expected", "the names that tables have in the service, not those of the pipeline"));
+    let marker = folder.join(TAKEN_BACK);
+    if marker.exists() {
+        return Err(Error::new(Kind::Usage, "the run was taken back already")
+            .with("found", marker.display())
+            .with("hint", "what is under its keys now may be of a later run, which has an undo log of its own"));
     }
-    for table in &options.tables {
-        counts.entry(table.clone()).or_default();
+    let reached = target::reached(&options.service, target.as_ref())?;
+    let tables = match target {
+        Some(target) => target.tables,
+        None => log::tables(&files)?.into_iter().map(target::Table::unknown).collect(),
+    };
+    let tables = target::chosen(tables, &options.tables)?;
+    let service = DynamoDb::connect(Aws::connect(&reached)?)?;
+    let found = target::compare(&service, &tables)?;
+    observer.event(Event::TakingBack(found));
+    // From here on tables change, and no run may go on with what is gone.
+    if !options.dry_run && options.log == UNDO {
+        state::taken_back(&options.work)?;
+    }
+    let names: BTreeSet<String> = tables.into_iter().map(|table| table.name).collect();
+    let left = Left::create(&folder)?;
+    let mut counts = take_back(options, &names, &files, &service, &left).map_err(|error| match error.kind() {
+        Kind::Service => error.with("hint", "what was taken back stays so; when the cause is gone, undo takes back the rest"),
+        _ => error,
+    })?;
+    for table in names {
+        counts.entry(table).or_default();
     }
     let left = left.finish(options.dry_run)?;
-    Ok(Undone { dry_run: options.dry_run, tables: counts, left })
+    let undone = Undone { dry_run: options.dry_run, tables: counts, left };
+    if !options.dry_run && options.tables.is_empty() && undone.total().left_alone() == 0 {
+        store::write_atomically(&marker, b"every item of this log was taken back\n")?;
+    }
+    Ok(undone)
+}
+
+/// There is nothing to take back; names the logs of earlier runs, where there are some.
+fn no_log(work: &Path, folder: &Path) -> Result<Error> {
+    let error = Error::new(Kind::Usage, "there is no undo log").with("looked for", folder.join("unit-*.jsonl").display());
+    let earlier = log::earlier(work)?;
+    Ok(if earlier.is_empty() {
+        error.with("hint", "name the work folder of a run that had --undo-log")
+    } else {
+        error.with("found", earlier.join(", ")).with("hint", "these are of earlier runs in the folder; name one with --log")
+    })
 }
 
 /// Lines of one table, to be looked at together.
@@ -197,7 +252,13 @@ struct Batch {
     bytes: usize,
 }
 
-fn take_back(options: &UndoOptions, files: &[PathBuf], service: &DynamoDb, left: &Left) -> Result<BTreeMap<String, UndoCounts>> {
+fn take_back(
+    options: &UndoOptions,
+    names: &BTreeSet<String>,
+    files: &[PathBuf],
+    service: &DynamoDb,
+    left: &Left,
+) -> Result<BTreeMap<String, UndoCounts>> {
     let ended = AtomicBool::new(false);
     thread::scope(|threads| {
         let (sender, batches) = bounded::<Batch>(1);
@@ -216,12 +277,12 @@ fn take_back(options: &UndoOptions, files: &[PathBuf], service: &DynamoDb, left:
         drop(batches);
         let mut open: HashMap<String, Batch> = HashMap::new();
         let read = files.iter().try_for_each(|file| {
-            log::first_records(file, |line, record| {
+            log::records(file, |line, record| {
                 if ended.load(Ordering::Acquire) {
                     return Err(Error::new(Kind::Bug, "the workers ended before the log"));
                 }
-                if !options.tables.is_empty() && options.tables.iter().all(|table| table != record.table) {
-                    return Ok(());
+                if !names.contains(record.table) {
+                    return if options.tables.is_empty() { Err(target::unknown(file, record.table)) } else { Ok(()) };
                 }
                 let new = || Batch { table: record.table.to_owned(), lines: Vec::new(), bytes: 0 };
                 let batch = open.entry(record.table.to_owned()).or_insert_with(new);
@@ -327,7 +388,7 @@ fn one(record: &PutRecord<'_>, current: Option<&Item<'_>>, service: &DynamoDb, d
     let there = there.as_ref().map(|attributes| known(item_of(attributes, &arena), record.table)).transpose()?;
     // An attempt whose answer was lost may have done it.
     Ok(match judge(record.wrote, old, there.map(|item| hash_item(&item, scratch))) {
-        End::AlreadyUndone => end,
+        End::AsBefore | End::NotThere => end,
         End::AlreadyGone => End::AlreadyGone,
         _ => End::ChangedSince,
     })
@@ -397,10 +458,10 @@ mod tests {
         let (ours, before, other) = (1, 2, 3);
         for (old, current, expected) in [
             (None, Some(ours), End::Removed),
-            (None, None, End::AlreadyUndone),
+            (None, None, End::NotThere),
             (None, Some(other), End::ChangedSince),
             (Some(before), Some(ours), End::Restored),
-            (Some(before), Some(before), End::AlreadyUndone),
+            (Some(before), Some(before), End::AsBefore),
             (Some(before), Some(other), End::ChangedSince),
             (Some(before), None, End::AlreadyGone),
             (Some(ours), Some(ours), End::Unchanged),

@@ -31,7 +31,8 @@ use crate::exec::stop::Stop;
 use crate::exec::work::{self, WorkFolder};
 use crate::model::TableId;
 use crate::plan::Plan;
-use crate::proof::compare::{self, Difference, EntryLog, Outcome, Rules};
+use crate::proof::compare::{self, Difference, Outcome, Rules};
+use crate::proof::log::Log;
 use crate::source::manifest;
 
 use expected::Expected;
@@ -115,7 +116,7 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
         gone.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(work::failed(&folder, error)) })?;
     }
     let how =
-        How { view: View::Tables, counts: options.counts, sample: options.sample, partitions: EntryLog::partitions_for(expected.items()) };
+        How { view: View::Tables, counts: options.counts, sample: options.sample, partitions: compare::partitions_for(expected.items()) };
     let setting = Setting { plan, options, pool, forms: Forms::new(plan), how, folder: folder.clone() };
     let targets = options.targets.iter().map(|target| target.open(&setting, observer)).collect::<Result<Vec<_>>>()?;
     expected.check_changes(&targets)?;
@@ -176,14 +177,14 @@ fn rules(plan: &Plan, target: &Open, expected: &Expected<'_>, options: &VerifyOp
 
 /// One side of a comparison: its entries on disk, or its counts.
 struct Side {
-    log: Option<EntryLog>,
+    log: Option<Log>,
     partitions: Vec<PathBuf>,
     counts: BTreeMap<(u32, u32), u64>,
 }
 
 impl Side {
     fn create(setting: &Setting<'_>, folder: &Path) -> Result<Self> {
-        let log = if setting.how.counts { None } else { Some(EntryLog::create(folder, setting.how.partitions)?) };
+        let log = if setting.how.counts { None } else { Some(Log::create(folder, setting.how.partitions)?) };
         Ok(Self { log, partitions: Vec::new(), counts: BTreeMap::new() })
     }
 

@@ -5,14 +5,14 @@
 //! never whether two keys are equal. Memory: one partition's distinct keys, plus about 120 bytes for each colliding item.
 
 use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Kind, Result};
 use crate::model::{Arena, FileId, Origin, TableId};
+use crate::proof::log::{Block, failed, place};
 
 /// A partition larger than this is split again before its keys are held in memory.
 const PARTITION_BYTES: u64 = 64 << 20;
@@ -92,81 +92,17 @@ impl Collisions {
     }
 }
 
-/// Keys of one chunk, sorted into partitions by a worker.
-#[derive(Debug)]
-pub struct KeyBlock {
-    partitions: Vec<Vec<u8>>,
+/// How many partitions the keys of so many items go to; unknown counts get as many as a large run.
+#[must_use]
+pub fn partitions_for(items: Option<u64>) -> usize {
+    // About 250,000 keys of 100 bytes fill 24 MiB, well below the size at which a partition is split again.
+    let wanted = items.unwrap_or(64_000_000) / 250_000;
+    usize::try_from(wanted).unwrap_or(512).clamp(16, 512)
 }
 
-impl KeyBlock {
-    /// An empty block for a log with this many partitions.
-    #[must_use]
-    pub fn new(partitions: usize) -> Self {
-        Self { partitions: vec![Vec::new(); partitions] }
-    }
-
-    /// Adds a key: the canonical bytes that [`crate::limits::canonical_key`] gives.
-    pub fn push(&mut self, table: TableId, key: &[u8], origin: Origin) {
-        let partition = place(0, table, key, self.partitions.len());
-        record(&mut self.partitions[partition], table, key, origin);
-    }
-}
-
-/// The keys of a run on disk, while they are being collected.
-#[derive(Debug)]
-pub struct KeyLog {
-    folder: PathBuf,
-    partitions: Vec<BufWriter<File>>,
-}
-
-impl KeyLog {
-    /// How many partitions a run of so many items uses; unknown counts get as many as a large run.
-    #[must_use]
-    pub fn partitions_for(items: Option<u64>) -> usize {
-        // About 250,000 keys of 100 bytes fill 24 MiB, well below the size at which a partition is split again.
-        let wanted = items.unwrap_or(64_000_000) / 250_000;
-        usize::try_from(wanted).unwrap_or(512).clamp(16, 512)
-    }
-
-    /// Starts a log in `folder`, which is emptied first.
-    ///
-    /// # Errors
-    /// When the folder or a file cannot be made.
-    pub fn create(folder: &Path, partitions: usize) -> Result<Self> {
-        let open = || -> io::Result<Vec<BufWriter<File>>> {
-            match fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => fs::create_dir_all(folder)?,
-            }
-            (0..partitions).map(|at| Ok(BufWriter::with_capacity(32 << 10, File::create(folder.join(at.to_string()))?))).collect()
-        };
-        let partitions = open().map_err(|error| failed(folder, error))?;
-        Ok(Self { folder: folder.to_owned(), partitions })
-    }
-
-    /// Appends a block.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn append(&mut self, block: &KeyBlock) -> Result<()> {
-        for (file, bytes) in self.partitions.iter_mut().zip(&block.partitions) {
-            file.write_all(bytes).map_err(|error| failed(&self.folder, error))?;
-        }
-        Ok(())
-    }
-
-    /// Ends the log; gives its partition files, each to be searched alone.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn finish(self) -> Result<Vec<PathBuf>> {
-        let Self { folder, partitions } = self;
-        let count = partitions.len();
-        for mut file in partitions {
-            file.flush().map_err(|error| failed(&folder, error))?;
-        }
-        Ok((0..count).map(|at| folder.join(at.to_string())).collect())
-    }
+/// Adds a key to a block: the canonical bytes that [`crate::limits::canonical_key`] gives.
+pub fn push(block: &mut Block, table: TableId, key: &[u8], origin: Origin) {
+    record(block.partition(table, key), table, key, origin);
 }
 
 /// Searches one partition file and removes it.
@@ -237,15 +173,6 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
     fs::remove_file(partition)
 }
 
-/// Where a key goes; each depth looks at the hash anew, so that a split spreads what shared a partition before.
-pub(super) fn place(depth: u32, table: TableId, key: &[u8], partitions: usize) -> usize {
-    let mut hasher: FxHasher = FxBuildHasher.build_hasher();
-    hasher.write_u32(depth);
-    hasher.write_u32(table.0);
-    hasher.write(key);
-    usize::try_from(hasher.finish() % partitions as u64).expect("the remainder is below a usize")
-}
-
 /// Appends a record: key length, table, file (4 bytes each), line (8 bytes), key; all numbers little-endian.
 fn record(out: &mut Vec<u8>, table: TableId, key: &[u8], origin: Origin) {
     let length = u32::try_from(key.len()).expect("the limits have checked that a key has at most 3,072 bytes");
@@ -273,13 +200,10 @@ fn each_record(path: &Path, mut take: impl FnMut(TableId, &[u8], Origin) -> io::
     }
 }
 
-fn failed(path: &Path, error: io::Error) -> Error {
-    Error::new(Kind::Output, "cannot keep the keys of the run on disk").with("path", path.display()).caused_by(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::log::Log;
 
     fn at(line: u64) -> Origin {
         Origin { file: FileId(0), line }
@@ -287,10 +211,10 @@ mod tests {
 
     fn find(keys: &[(u32, &str)], partitions: usize) -> Vec<(u64, u64)> {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = KeyLog::create(folder.path(), partitions).unwrap();
+        let mut log = Log::create(folder.path(), partitions).unwrap();
         for (line, (table, key)) in (1..).zip(keys) {
-            let mut block = KeyBlock::new(partitions);
-            block.push(TableId(*table), key.as_bytes(), at(line));
+            let mut block = Block::new(partitions);
+            push(&mut block, TableId(*table), key.as_bytes(), at(line));
             log.append(&block).unwrap();
         }
         let collisions = collect(log.finish().unwrap().iter().map(|path| search(path).unwrap())).unwrap();

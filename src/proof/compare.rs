@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::model::{Arena, FileId, Origin, TableId};
 use crate::proof::collisions;
+use crate::proof::log::{self, Block, failed};
 
 /// Partitions of both sides that are larger together are split again before they are held in memory.
 const PARTITION_BYTES: u64 = 64 << 20;
@@ -37,80 +38,16 @@ pub struct Entry<'k> {
     pub origin: Origin,
 }
 
-/// Entries of a part of a side, sorted into partitions by a worker.
-#[derive(Debug)]
-pub struct EntryBlock {
-    partitions: Vec<Vec<u8>>,
+/// How many partitions a comparison of so many items uses. Both sides must have as many.
+#[must_use]
+pub fn partitions_for(items: Option<u64>) -> usize {
+    // Files of both sides are open at one time, and some systems allow no more than 1,024; larger partitions are split again.
+    collisions::partitions_for(items).min(256)
 }
 
-impl EntryBlock {
-    /// An empty block for a log with this many partitions.
-    #[must_use]
-    pub fn new(partitions: usize) -> Self {
-        Self { partitions: vec![Vec::new(); partitions] }
-    }
-
-    /// Adds an entry.
-    pub fn push(&mut self, entry: &Entry<'_>) {
-        let partition = collisions::place(0, TableId(entry.place), entry.key, self.partitions.len());
-        record(&mut self.partitions[partition], entry);
-    }
-}
-
-/// The entries of a side on disk, while they are being collected.
-#[derive(Debug)]
-pub struct EntryLog {
-    folder: PathBuf,
-    partitions: Vec<BufWriter<File>>,
-}
-
-impl EntryLog {
-    /// How many partitions a comparison of so many items uses. Both sides must have as many.
-    #[must_use]
-    pub fn partitions_for(items: Option<u64>) -> usize {
-        // Files of both sides are open at one time, and some systems allow no more than 1,024; larger partitions are split again.
-        collisions::KeyLog::partitions_for(items).min(256)
-    }
-
-    /// Starts a log in `folder`, which is emptied first.
-    ///
-    /// # Errors
-    /// When the folder or a file cannot be made.
-    pub fn create(folder: &Path, partitions: usize) -> Result<Self> {
-        let open = || -> io::Result<Vec<BufWriter<File>>> {
-            match fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => fs::create_dir_all(folder)?,
-            }
-            (0..partitions).map(|at| Ok(BufWriter::with_capacity(32 << 10, File::create(folder.join(at.to_string()))?))).collect()
-        };
-        let partitions = open().map_err(|error| failed(folder, error))?;
-        Ok(Self { folder: folder.to_owned(), partitions })
-    }
-
-    /// Appends a block.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn append(&mut self, block: &EntryBlock) -> Result<()> {
-        for (file, bytes) in self.partitions.iter_mut().zip(&block.partitions) {
-            file.write_all(bytes).map_err(|error| failed(&self.folder, error))?;
-        }
-        Ok(())
-    }
-
-    /// Ends the log; gives its partition files, each to be compared with that of the other side.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn finish(self) -> Result<Vec<PathBuf>> {
-        let Self { folder, partitions } = self;
-        let count = partitions.len();
-        for mut file in partitions {
-            file.flush().map_err(|error| failed(&folder, error))?;
-        }
-        Ok((0..count).map(|at| folder.join(at.to_string())).collect())
-    }
+/// Adds an entry to a block.
+pub fn push(block: &mut Block, entry: &Entry<'_>) {
+    record(block.partition(TableId(entry.place), entry.key), entry);
 }
 
 /// How two sides differ at a key.
@@ -418,7 +355,7 @@ fn split(path: &Path, depth: u32) -> Result<Vec<PathBuf>> {
         each_entry(path, |entry| {
             bytes.clear();
             record(&mut bytes, &entry);
-            files[collisions::place(depth, TableId(entry.place), entry.key, SPLIT_INTO)].write_all(&bytes)
+            files[log::place(depth, TableId(entry.place), entry.key, SPLIT_INTO)].write_all(&bytes)
         })?;
         files.iter_mut().try_for_each(Write::flush)
     };
@@ -455,23 +392,20 @@ fn each_entry(path: &Path, mut take: impl FnMut(Entry<'_>) -> io::Result<()>) ->
     }
 }
 
-fn failed(path: &Path, error: io::Error) -> Error {
-    Error::new(Kind::Output, "cannot keep what is compared on disk").with("path", path.display()).caused_by(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::log::Log;
 
     /// Place, key, hash, row.
     type Given = (u32, &'static str, u128, u32);
 
     fn log(folder: &Path, partitions: usize, entries: &[Given]) -> Vec<PathBuf> {
-        let mut log = EntryLog::create(folder, partitions).unwrap();
+        let mut log = Log::create(folder, partitions).unwrap();
         for (line, (place, key, hash, row)) in (1..).zip(entries) {
-            let mut block = EntryBlock::new(partitions);
+            let mut block = Block::new(partitions);
             let origin = Origin { file: FileId(7), line };
-            block.push(&Entry { place: *place, row: *row, key: key.as_bytes(), hash: *hash, origin });
+            push(&mut block, &Entry { place: *place, row: *row, key: key.as_bytes(), hash: *hash, origin });
             log.append(&block).unwrap();
         }
         log.finish().unwrap()

@@ -5,3 +5,4 @@ pub mod compare;
 pub mod difference;
 pub mod iam;
 pub mod inspect;
+pub mod log;

@@ -40,6 +40,11 @@ for job in parquet import; do
     -- "$python" tests/bench/peer_duckdb.py "$job" "$export" "$bench/peer-$job"
 done
 
+echo "files for import and Parquet: $items items, all entities"
+"$python" tests/bench/measure.py --runs "$runs" --name import --name parquet \
+  -- "$dynamorph" run tests/bench/tables.toml --from "$export" --to "import:$bench/import" --work "$bench/work" --overwrite --quiet \
+  -- "$dynamorph" run tests/bench/tables.toml --from "$export" --to "parquet:$bench/tables" --work "$bench/work-tables" --overwrite --quiet
+
 read_from() {
   echo "$dynamorph run tests/bench/warehouse.toml --from $1 --to parquet:$bench/$2 --work $bench/work-$2 --overwrite --quiet"
 }

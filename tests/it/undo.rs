@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -109,19 +109,17 @@ impl Run {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = command(args);
+        let mut command = with_credentials(command(args));
         command.args(["--endpoint-url", &self.url, "--quiet"]);
-        command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
-        command.envs([
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-            ("AWS_CONFIG_FILE", "/dev/null"),
-            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
-        ]);
         command
     }
 
     fn run_command(&self) -> Command {
-        let (pipeline, work) = (self.folder.join("copy.toml"), self.folder.join("work"));
+        self.run_command_in("work")
+    }
+
+    fn run_command_in(&self, work: &str) -> Command {
+        let (pipeline, work) = (self.folder.join("copy.toml"), self.folder.join(work));
         let files = [0, 1, 2].map(|at| self.folder.join(&format!("data-{at}.json")));
         let mut args = vec!["run", &pipeline, "--to", "dynamodb", "--table", "copy=prod-copy", "--undo-log", "--work", &work];
         args.extend(files.iter().flat_map(|file| ["--from", file.as_str()]));
@@ -137,7 +135,35 @@ impl Run {
 
     fn undo_command(&self, more: &[&str]) -> Command {
         let work = self.folder.join("work");
+        self.say_where();
         self.command(&[&["undo", &work][..], more].concat())
+    }
+
+    /// Where the run wrote, as its log says it.
+    fn target(&self) -> Value {
+        json!({ "region": "us-east-1", "endpoint": self.url, "tables": [{ "name": "prod-copy", "arn": null, "id": null }] })
+    }
+
+    /// Writes down where the run wrote, unless it is there.
+    fn say_where(&self) {
+        for log in ["undo", "undo.1"] {
+            let path = self.work().join(log).join("target.json");
+            if path.parent().is_some_and(Path::exists) && !path.exists() {
+                fs::write(path, self.target().to_string()).expect("a file can be written");
+            }
+        }
+    }
+
+    /// Writes another place down than the run wrote to.
+    fn say_another(&self, target: &Value) {
+        fs::write(self.work().join("undo/target.json"), target.to_string()).expect("a file can be written");
+    }
+
+    /// An undo with nothing on the command line but the folder, and another region in the environment.
+    fn undo_elsewhere(&self, more: &[&str]) -> Ran {
+        let work = self.folder.join("work");
+        let mut command = with_credentials(command(&[&["undo", &work][..], more].concat()));
+        Ran::of(command.env("AWS_REGION", "eu-west-3").output().expect("the program starts"))
     }
 
     fn undo(&self, more: &[&str]) -> Ran {
@@ -154,8 +180,15 @@ impl Run {
     /// Bytes of the undo log.
     fn logged(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.work().join("undo")) else { return 0 };
-        entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|file| file.len()).sum()
+        let lines = entries.filter_map(Result::ok).filter(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl"));
+        lines.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
     }
+}
+
+fn with_credentials(mut command: Command) -> Command {
+    command.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
+    command.envs([("AWS_EC2_METADATA_DISABLED", "true"), ("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")]);
+    command
 }
 
 /// Waits until `ready`, or until the program has ended.
@@ -187,7 +220,7 @@ fn a_run_that_is_taken_back_leaves_the_table_as_it_was() {
     assert_ne!(after, before);
 
     let expected = json!({
-        "keys": 200, "restored": 67, "removed": 133, "unchanged": 0, "already_undone": 0, "changed_since": 0, "already_gone": 0
+        "keys": 200, "restored": 67, "removed": 133, "unchanged": 0, "as_before": 0, "not_there": 0, "changed_since": 0, "already_gone": 0
     });
     assert_eq!(run.counts(0, &["--dry-run"]), expected);
     assert_eq!(held(&server), after, "a dry run changed something");
@@ -196,8 +229,108 @@ fn a_run_that_is_taken_back_leaves_the_table_as_it_was() {
     assert!(ran.stdout.contains("prod-copy   200        67      133"), "{}", ran.stdout);
     assert!(!run.work().join("undo/left.jsonl").exists());
 
+    assert!(ran.stdout.contains("\n200 items taken back; the tables themselves stay\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_run_that_was_taken_back_whole_is_not_taken_back_again() {
+    let server = server(30);
+    let before = held(&server);
+    let run = Run::new(30, &server.url(), &[]);
+    run.run().expect(0);
+    let after = held(&server);
+    // One table of all, or a look, is not the whole.
+    run.undo(&["--dry-run"]).expect(0);
+    run.undo(&["--table", "prod-copy"]).expect(0);
+    assert_eq!(held(&server), before);
     let again = run.counts(0, &[]);
-    assert_eq!([&again["already_undone"], &again["restored"], &again["removed"]], [200, 0, 0]);
+    assert_eq!([&again["as_before"], &again["not_there"], &again["restored"], &again["removed"]], [10, 20, 0, 0]);
+
+    // The same items come again, from a run that has a folder of its own.
+    Ran::of(run.run_command_in("other").output().expect("the program starts")).expect(0);
+    assert_eq!(held(&server), after);
+    for more in [&[][..], &["--dry-run"], &["--table", "prod-copy"]] {
+        let ran = run.undo(more).expect(2);
+        assert!(ran.stderr.contains("was taken back already") && ran.stderr.contains("undo/taken-back"), "{}", ran.stderr);
+    }
+    assert_eq!(held(&server), after);
+}
+
+#[test]
+fn an_undo_acts_only_where_the_run_wrote() {
+    let server = server(10);
+    let before = held(&server);
+    let run = Run::new(10, &server.url(), &[]);
+    run.run().expect(0);
+    run.say_where();
+    let after = held(&server);
+    let ran = run.undo_elsewhere(&["--region", "eu-west-3"]).expect(2);
+    let shown = |place: &str| ran.stderr.contains(&format!("{place} at {}", run.url));
+    assert!(shown("the run: region us-east-1") && shown("the command line: region eu-west-3"), "{}", ran.stderr);
+    let ran = run.undo_elsewhere(&["--endpoint-url", "http://127.0.0.1:9"]).expect(2);
+    assert!(ran.stderr.contains("at http://127.0.0.1:9") && !ran.stderr.contains("goes on with"), "{}", ran.stderr);
+    assert_eq!(held(&server), after);
+
+    let ran = run.undo_elsewhere(&[]).expect(0);
+    let place = format!("taking back table prod-copy in account 000000000000, {} (region us-east-1)\n", run.url);
+    assert!(ran.stderr.starts_with(&place), "{}", ran.stderr);
+    assert_eq!(held(&server), before);
+}
+
+#[test]
+fn an_undo_acts_only_on_the_tables_that_the_run_wrote_to() {
+    let server = server(10);
+    let before = held(&server);
+    let run = Run::new(10, &server.url(), &[]);
+    run.run().expect(0);
+    let after = held(&server);
+    let request = json!({ "TableName": "prod-copy" });
+    let there = server.database.describe_table(serde_json::from_value(request).expect("a request")).expect("the table is there");
+    let there = serde_json::to_value(there).expect("an answer is JSON")["Table"].clone();
+    let table = |arn: &Value, id: &Value| {
+        let mut target = run.target();
+        target["tables"][0] = json!({ "name": "prod-copy", "arn": arn, "id": id });
+        target
+    };
+    let (arn, id) = (&there["TableArn"], &there["TableId"]);
+    assert!(arn.is_string() && id.is_string(), "{there}");
+    let other = json!(arn.as_str().expect("an ARN is text").replace("000000000000", "123456789012"));
+    for (target, shown) in [(table(&other, id), &other), (table(arn, &json!("another-id")), &json!("another-id"))] {
+        run.say_another(&target);
+        let ran = run.undo_elsewhere(&[]).expect(2);
+        let says = |what: &Value| ran.stderr.contains(what.as_str().expect("it is text"));
+        assert!(ran.stderr.contains("the table is another one than the run wrote to"), "{}", ran.stderr);
+        assert!(says(shown) && says(arn) && says(id) && !ran.stderr.contains("goes on with"), "{}", ran.stderr);
+    }
+
+    // A second table that is gone, while the first is still as it was.
+    let mut target = table(arn, id);
+    let gone = json!({ "name": "prod-gone", "arn": null, "id": null });
+    target["tables"].as_array_mut().expect("the tables are a list").push(gone);
+    run.say_another(&target);
+    let ran = run.undo_elsewhere(&[]).expect(2);
+    assert!(ran.stderr.contains("the target table does not exist") && ran.stderr.contains("prod-gone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--table") && !ran.stderr.contains("goes on with"), "{}", ran.stderr);
+    assert_eq!(held(&server), after);
+    run.undo_elsewhere(&["--table", "prod-copy"]).expect(0);
+    assert_eq!(held(&server), before);
+}
+
+#[test]
+fn a_log_that_does_not_say_where_the_run_wrote_is_taken_back_where_the_command_line_says() {
+    let server = server(10);
+    let before = held(&server);
+    let run = Run::new(10, &server.url(), &[]);
+    run.run().expect(0);
+    let path = run.work().join("undo/target.json");
+    if path.exists() {
+        fs::remove_file(path).expect("a file can be removed");
+    }
+    let ran = run.undo_elsewhere(&["--endpoint-url", &run.url]).expect(2);
+    assert!(ran.stderr.contains("the undo log does not say where the run wrote") && ran.stderr.contains("--region"), "{}", ran.stderr);
+    assert_ne!(held(&server), before);
+    let ran = run.undo_elsewhere(&["--endpoint-url", &run.url, "--region", "us-east-1"]).expect(0);
+    assert!(ran.stderr.contains("taking back table prod-copy in account"), "{}", ran.stderr);
     assert_eq!(held(&server), before);
 }
 
@@ -216,7 +349,7 @@ fn what_others_changed_since_is_left_alone_and_named() {
     delete(&server, 7);
     let counts = run.counts(3, &[]);
     let expected = json!({
-        "keys": 60, "restored": 18, "removed": 37, "unchanged": 0, "already_undone": 1, "changed_since": 3, "already_gone": 1
+        "keys": 60, "restored": 18, "removed": 37, "unchanged": 0, "as_before": 0, "not_there": 1, "changed_since": 3, "already_gone": 1
     });
     assert_eq!(counts, expected);
     let kept: Vec<_> = server.items("prod-copy").into_iter().filter(|item| item.to_string().contains("of others")).collect();
@@ -321,7 +454,7 @@ fn items_that_a_condition_kept_are_no_business_of_the_undo() {
     let run = Run::new(60, &server.url(), &["--if-absent"]);
     run.run().expect(0);
     let counts = run.counts(0, &[]);
-    assert_eq!([&counts["keys"], &counts["removed"], &counts["already_undone"]], [60, 40, 20]);
+    assert_eq!([&counts["keys"], &counts["removed"], &counts["as_before"]], [60, 40, 20]);
     assert_eq!(held(&server), before);
 }
 
@@ -344,6 +477,12 @@ fn an_undo_needs_a_log_and_a_folder_that_no_run_uses() {
     let run = Run::new(10, &server.url(), &[]);
     let ran = run.undo(&[]).expect(2);
     assert!(ran.stderr.contains("there is no undo log") && ran.stderr.contains("--undo-log"), "{}", ran.stderr);
+
+    // A log that was set aside is named.
+    fs::create_dir_all(run.work().join("undo.1")).expect("a folder can be made");
+    let ran = run.undo(&[]).expect(2);
+    assert!(ran.stderr.contains("found: undo.1") && ran.stderr.contains("--log"), "{}", ran.stderr);
+    fs::remove_dir_all(run.work()).expect("a folder can be removed");
 
     run.run().expect(0);
     let lock = fs::File::open(run.work().join("dynamorph.lock")).expect("the folder has a lock");

@@ -120,7 +120,7 @@ impl DynamoDb {
     /// Looks at an import; `None` where the service does not know it.
     ///
     /// # Errors
-    /// What [`DynamoDb::ask`] gives.
+    /// Kind `Service` when the service refuses, kind `Unavailable` when it gives no usable answer.
     pub fn describe_import(&self, table: &str, arn: &str) -> Result<Option<Import>> {
         let send = async |client: &aws_sdk_dynamodb::Client| client.describe_import().import_arn(arn).send().await;
         let found = self.ask("dynamodb:DescribeImport", table, &["ImportNotFoundException"], &send)?;
@@ -130,7 +130,7 @@ impl DynamoDb {
     /// The import that made this table, if it was started with `token`. The service keeps what it knows of imports for 90 days.
     ///
     /// # Errors
-    /// What [`DynamoDb::ask`] gives.
+    /// Kind `Service` when the service refuses, kind `Unavailable` when it gives no usable answer.
     pub fn import_of(&self, table: &str, table_arn: &str, token: &str) -> Result<Option<Import>> {
         let mut next: Option<String> = None;
         loop {

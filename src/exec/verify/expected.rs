@@ -20,7 +20,8 @@ use crate::exec::work;
 use crate::limits;
 use crate::model::{EntityId, FileId, SourceId};
 use crate::plan::Plan;
-use crate::proof::collisions::{self, Collisions, KeyBlock, KeyLog};
+use crate::proof::collisions::{self, Collisions};
+use crate::proof::log::{Block, Log};
 use crate::source::Chunk;
 use crate::source::manifest::DataFile;
 
@@ -89,11 +90,11 @@ impl<'p> Expected<'p> {
             return Ok(());
         }
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
-        let partitions = KeyLog::partitions_for(self.items());
+        let partitions = collisions::partitions_for(self.items());
         let folder = setting.folder.join("keys");
-        let mut log = KeyLog::create(&folder, partitions)?;
+        let mut log = Log::create(&folder, partitions)?;
         let work = |routed: &Routed<'_>| {
-            let mut block = KeyBlock::new(partitions);
+            let mut block = Block::new(partitions);
             let mut key = Vec::new();
             for outgoing in &routed.outgoing {
                 let Some(table) = outgoing.table else { continue };
@@ -101,7 +102,7 @@ impl<'p> Expected<'p> {
                 for row in &outgoing.rows {
                     key.clear();
                     limits::canonical_key(&row.item, schema, &mut key);
-                    block.push(table, &key, row.origin);
+                    collisions::push(&mut block, table, &key, row.origin);
                 }
             }
             block

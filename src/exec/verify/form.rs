@@ -14,7 +14,8 @@ use crate::model::{DatasetId, Item, KeySchema, Origin, TableId, Value};
 #[cfg(feature = "parquet")]
 use crate::model::{Declared, KeyAttribute, KeyType};
 use crate::plan::Plan;
-use crate::proof::compare::{Entry, EntryBlock, is_sampled};
+use crate::proof::compare::{self, Entry, is_sampled};
+use crate::proof::log::Block;
 use crate::sink::Outgoing;
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::comparable;
@@ -211,7 +212,7 @@ fn keys_of_rows(plan: &Plan) -> Vec<Vec<KeySchema>> {
 /// Items of one chunk, page or row group.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub(super) block: Option<EntryBlock>,
+    pub(super) block: Option<Block>,
     pub(super) counts: BTreeMap<(u32, u32), u64>,
     /// Lines that hold no item, and why.
     pub(super) unreadable: Vec<(Origin, String)>,
@@ -231,7 +232,7 @@ pub(super) struct Recorder<'f, 'p> {
 
 impl<'f, 'p> Recorder<'f, 'p> {
     pub(super) fn new(forms: &'f Forms<'p>, how: How) -> Self {
-        let block = (!how.counts).then(|| EntryBlock::new(how.partitions));
+        let block = (!how.counts).then(|| Block::new(how.partitions));
         Self { forms, how, part: Part { block, ..Part::default() }, key: Vec::new(), scratch: Vec::new() }
     }
 
@@ -251,7 +252,7 @@ impl<'f, 'p> Recorder<'f, 'p> {
         self.forms.write_key(self.how.view, place, item, &mut self.key, &mut self.scratch);
         if self.how.sample.is_none_or(|percent| is_sampled(place, &self.key, percent)) {
             let hash = hash_item(item, &mut self.scratch);
-            block.push(&Entry { place, row: row(known), key: &self.key, hash, origin });
+            compare::push(block, &Entry { place, row: row(known), key: &self.key, hash, origin });
         }
     }
 }
