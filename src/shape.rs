@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::number::Decimal;
-use crate::model::{Item, Type, Value};
+use crate::model::declared::{Declared, Fit};
+use crate::model::number::{Decimal, unscaled};
+use crate::model::{Dataset, Item, Type, Value};
 
 /// The most distinct keys that one map position may have while each is kept by name; with more, its keys are data.
 pub const MAP_KEYS: usize = 64;
@@ -58,6 +59,21 @@ pub struct Shape {
     cut: Option<Box<str>>,
     /// Whether a name was too long to be kept.
     too_long: bool,
+    /// How the values fit the types that were declared for them, by attribute.
+    #[serde(default, skip_serializing_if = "is_default")]
+    fits: BTreeMap<Box<str>, Fits>,
+}
+
+/// How the values of an attribute, NULL aside, fit the type that was declared for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fits {
+    /// How many fit.
+    pub fit: u64,
+    /// Of these, how many lose digits.
+    pub rounded: u64,
+    /// How many do not.
+    pub misfit: u64,
 }
 
 /// The order in which names have a claim to room.
@@ -72,6 +88,46 @@ impl Shape {
     #[must_use]
     pub fn new<N: AsRef<str>>(pinned: &[N]) -> Self {
         Self { pinned: pinned.iter().map(|name| name.as_ref().into()).collect(), ..Self::default() }
+    }
+
+    /// The shape of no items of a dataset: keeps the names that lead it, and those that something was declared of.
+    #[must_use]
+    pub fn of_dataset(dataset: &Dataset) -> Self {
+        let leading = dataset.leading.iter().map(String::as_str);
+        let mut names: Vec<&str> = leading.chain(dataset.declared.attributes()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self::new(&names)
+    }
+
+    /// Adds how the values of one item fit the types declared for them; the item itself is added by [`observe`](Self::observe).
+    pub fn compare(&mut self, item: &Item<'_>, declared: &Declared) {
+        for (name, column) in &declared.types {
+            let Some(value) = item.get(name).filter(|value| !matches!(value, Value::Null)) else { continue };
+            let one = match column.fit(&value) {
+                Fit::Exact => Fits { fit: 1, ..Fits::default() },
+                Fit::Rounded => Fits { fit: 1, rounded: 1, misfit: 0 },
+                Fit::Not => Fits { misfit: 1, ..Fits::default() },
+            };
+            self.add_fits(name, one);
+        }
+    }
+
+    fn add_fits(&mut self, name: &str, Fits { fit, rounded, misfit }: Fits) {
+        if !self.fits.contains_key(name) {
+            self.fits.insert(name.into(), Fits::default());
+        }
+        if let Some(mine) = self.fits.get_mut(name) {
+            mine.fit += fit;
+            mine.rounded += rounded;
+            mine.misfit += misfit;
+        }
+    }
+
+    /// How the values of the attribute `name` fit the type that was declared for it.
+    #[must_use]
+    pub fn fits(&self, name: &str) -> Fits {
+        self.fits.get(name).copied().unwrap_or_default()
     }
 
     /// Adds one item. Allocates only for names that are new.
@@ -89,6 +145,9 @@ impl Shape {
         self.too_long |= other.too_long;
         if let Some(theirs) = &other.cut {
             self.cut_at(theirs);
+        }
+        for (name, fits) in &other.fits {
+            self.add_fits(name, *fits);
         }
         for (name, shape) in &other.attributes {
             self.at(name, |mine| mine.merge(shape, 0));
@@ -392,22 +451,6 @@ impl Numbers {
 #[must_use]
 pub fn to_i64(number: &Decimal<'_>) -> Option<i64> {
     unscaled(number, 0).and_then(|value| i64::try_from(value).ok())
-}
-
-/// The number times ten to the power `scale`, where that is exactly an integer of at most 38 digits.
-#[must_use]
-pub fn unscaled(number: &Decimal<'_>, scale: u32) -> Option<i128> {
-    if number.significant() == 0 {
-        return Some(0);
-    }
-    let length = number.magnitude().checked_add(i64::from(scale))?;
-    let zeros = length.checked_sub(i64::try_from(number.significant()).ok()?)?;
-    if zeros < 0 || length > 38 {
-        return None;
-    }
-    let digits = number.significant_digits().fold(0_i128, |value, digit| value * 10 + i128::from(digit - b'0'));
-    let value = digits * 10_i128.pow(u32::try_from(zeros).ok()?);
-    Some(if number.is_negative() { -value } else { value })
 }
 
 /// The members of sets.

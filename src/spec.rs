@@ -4,7 +4,8 @@
 
 use crate::document::{Fields, Named, Node, nearest, unknown};
 use crate::error::{Diagnostics, Span};
-use crate::model::{Billing, KeyType};
+use crate::model::declared::COLUMN_TYPES;
+use crate::model::{Billing, ColumnType, KeyType};
 
 /// The most bytes the name of a key attribute may have (AWS, "Naming rules": 255).
 const KEY_NAME_BYTES: usize = 255;
@@ -84,6 +85,15 @@ pub(crate) struct EntitySpec<'n> {
     pub(crate) classify: Option<Node<'n>>,
     pub(crate) own: OutputSpec<'n>,
     pub(crate) emits: Vec<OutputSpec<'n>>,
+    pub(crate) parquet: ParquetSpec<'n>,
+}
+
+/// `[entity.NAME.parquet]`: attributes with the types and names of their columns.
+#[derive(Debug, Default)]
+pub(crate) struct ParquetSpec<'n> {
+    pub(crate) types: Vec<(Word<'n>, ColumnType)>,
+    pub(crate) names: Vec<(Word<'n>, Word<'n>)>,
+    pub(crate) strict: bool,
 }
 
 /// The way out of an entity, its own or one `[[entity.NAME.emit]]`.
@@ -349,7 +359,34 @@ impl<'n> EntitySpec<'n> {
                 Some(emit)
             })
             .collect();
-        Self { name, aliases, matches: matches.map(|matches| matches.templates).unwrap_or_default(), classify, own, emits }
+        let parquet = fields.optional("parquet").and_then(|node| ParquetSpec::read(&name, node, diagnostics)).unwrap_or_default();
+        let matches = matches.map(|matches| matches.templates).unwrap_or_default();
+        Self { name, aliases, matches, classify, own, emits, parquet }
+    }
+}
+
+impl<'n> ParquetSpec<'n> {
+    fn read(entity: &Word<'n>, node: Node<'n>, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let fields = node.fields(&format!("[entity.{}.parquet]", entity.text), diagnostics)?;
+        let mut spec = Self::default();
+        for named in fields.optional("types").and_then(|node| node.fields("`types`", diagnostics)).iter().flat_map(Fields::all) {
+            let Some(text) = named.value.string(&format!("the type of `{}`", named.name), diagnostics) else { continue };
+            match ColumnType::parse(text) {
+                Some(column) => spec.types.push((Word { text: named.name, span: named.name_span }, column)),
+                None => diagnostics.error_with_help(
+                    named.value.span(),
+                    format!("`{text}` is no type of a Parquet column"),
+                    format!("a column is {COLUMN_TYPES}"),
+                ),
+            }
+        }
+        for named in fields.optional("names").and_then(|node| node.fields("`names`", diagnostics)).iter().flat_map(Fields::all) {
+            let column = word(named.value, &format!("the column of `{}`", named.name), diagnostics);
+            spec.names.extend(column.map(|column| (Word { text: named.name, span: named.name_span }, column)));
+        }
+        spec.strict = fields.optional("strict").and_then(|node| node.boolean("`strict`", diagnostics)).unwrap_or(false);
+        fields.finish(diagnostics);
+        Some(spec)
     }
 }
 

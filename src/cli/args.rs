@@ -162,6 +162,13 @@ pub(crate) struct Run {
     /// Replace what an earlier run wrote into the same output folders.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Write the columns of this schema, which --schema-out kept, to parquet:. The first item that does not fit ends the run, before
+    /// anything is written.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Keep the schema of what parquet: wrote in this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema_out: Option<PathBuf>,
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,

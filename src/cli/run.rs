@@ -40,6 +40,8 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         work: work.clone(),
         restart: command.restart,
         unit_bytes: command.unit_size as u64,
+        schema: command.schema.as_deref().map(schema).transpose()?,
+        schema_out: command.schema_out.clone(),
         stop: stop.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);
@@ -75,6 +77,12 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         Some(loaded) if !loaded.ok => FAILED,
         _ => DONE,
     })
+}
+
+/// The text of a schema.
+fn schema(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::new(Kind::Input, "cannot read the schema").with("file", path.display()).caused_by(error))
 }
 
 /// The folder that --start-import means.

@@ -134,7 +134,7 @@ impl Job {
             (shapes, collisions)
         };
         for sink in &self.sinks {
-            sink.learn(&shapes)?;
+            sink.learn(&shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
         }
         let collisions = Arc::new(collisions);
         for sink in &self.sinks {
@@ -191,10 +191,11 @@ impl Job {
         let partitions = collisions::partitions_for(self.items());
         let folder = self.work.keys();
         let mut log = Log::create(&folder, partitions)?;
-        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(|dataset| Shape::new(&dataset.leading)).collect();
+        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(Shape::of_dataset).collect();
         let mut ledger = Ledger::new(&self.plan);
         let router = Router::new(&self.plan, &self.files, &self.only, Arc::default(), self.takes_changes());
         let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
+        let checkers: Vec<_> = self.sinks.iter().filter_map(|sink| sink.checker()).collect();
         for unit in &self.units {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
@@ -204,8 +205,12 @@ impl Job {
                     let mut key = Vec::new();
                     for outgoing in &parts.outgoing {
                         if want_shapes {
-                            let mut shape = Shape::new(&self.plan.targets.datasets[outgoing.dataset.index()].leading);
-                            outgoing.rows.iter().for_each(|row| shape.observe(&row.item));
+                            let dataset = self.plan.targets.dataset(outgoing.dataset);
+                            let mut shape = Shape::of_dataset(dataset);
+                            for row in &outgoing.rows {
+                                shape.observe(&row.item);
+                                shape.compare(&row.item, &dataset.declared);
+                            }
                             seen.push((outgoing.dataset, shape));
                         }
                         let Some(table) = outgoing.table else { continue };
@@ -216,7 +221,10 @@ impl Job {
                             collisions::push(&mut block, table, &key, row.origin);
                         }
                     }
-                    (parts.ledger, parts.fatal, block, seen, chunk.bytes.len() as u64)
+                    let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
+                    let name = || &self.files[chunk.first.file.index()].file.name;
+                    let fatal = parts.fatal.or_else(|| checked.err().map(|error| error.with("file", name())));
+                    (parts.ledger, fatal, block, seen, chunk.bytes.len() as u64)
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
@@ -451,6 +459,11 @@ impl Job {
         }
         for (sink, (_, of_sink)) in self.sinks.iter().zip(&written) {
             sink.commit(of_sink)?;
+        }
+        if let Some(path) = &self.options.schema_out {
+            for schema in self.sinks.iter().map(|sink| sink.schema()).collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+                crate::store::write_atomically(path, schema.as_bytes())?;
+            }
         }
         let rejects = rejects::publish(&self.work.unfinished(), &self.work.rejects())?;
         let summary = Summary::new(&self.plan, &self.exports, &ledger, manifest, self.options.limit, &written, rejects, started.elapsed());

@@ -19,7 +19,7 @@ use crate::sink::batch_files::BatchFiles;
 use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
-use crate::sink::parquet::ParquetSink;
+use crate::sink::parquet::{ParquetSink, SchemaFile};
 use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
@@ -73,6 +73,10 @@ pub struct Options {
     pub restart: bool,
     /// Compressed bytes of the data files of a unit, about: what is done again at most when a stopped run goes on.
     pub unit_bytes: u64,
+    /// The columns that `parquet:` is to write: the text of a schema. Else the items decide.
+    pub schema: Option<String>,
+    /// Where the schema of what `parquet:` wrote is kept.
+    pub schema_out: Option<PathBuf>,
     /// Asks the run to stop.
     pub stop: Stop,
 }
@@ -97,6 +101,8 @@ impl Options {
             work: _,
             restart: _,
             unit_bytes,
+            schema,
+            schema_out: _,
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
@@ -107,6 +113,7 @@ impl Options {
             ("--limit", format!("{limit:?}")),
             ("--only", format!("{only:?}")),
             ("--unit-size", format!("{unit_bytes:?}")),
+            ("--schema", format!("{schema:?}")),
         ]
     }
 }
@@ -154,6 +161,12 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
         return Err(Error::new(Kind::Usage, "an option of the sink import: is given, and there is no such sink")
             .with("found", "--import-format, --import-compression or --import-object-size")
             .with("hint", "add --to import:DIR, or leave the option out"));
+    }
+    let parquet = options.destinations.iter().any(|to| to.identity().starts_with("parquet:"));
+    if !parquet && (options.schema.is_some() || options.schema_out.is_some()) {
+        return Err(Error::new(Kind::Usage, "a schema is what parquet: writes, and there is no such sink")
+            .with("found", "--schema or --schema-out")
+            .with("hint", "add --to parquet:DIR, or leave the option out"));
     }
     check_folders(options)?;
     check_table_names(plan, &options.table_names)?;
@@ -416,7 +429,11 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
-                    Box::new(ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn()))
+                    let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    match &options.schema {
+                        Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
+                        None => Box::new(sink),
+                    }
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();

@@ -11,7 +11,7 @@ use crate::exec::record::{self, Holds, Kinds, place};
 use crate::exec::rejects;
 use crate::exec::units::RunFile;
 use crate::limits;
-use crate::model::{Arena, Batch, Change, EntityId, Fate, Item, Op, Origin, Row, Table, Value};
+use crate::model::{Arena, Batch, Change, ColumnType, EntityId, Fate, Item, Op, Origin, Row, Table, Type, Value};
 use crate::plan::transform::Classifier;
 use crate::plan::{Entity, Plan, Source, Unclassified};
 use crate::proof::collisions::Collisions;
@@ -153,6 +153,10 @@ impl<'p> Router<'p> {
             routed.ledger.dropped(&batch.dropped);
             let table = output.table.map(|table| self.plan.targets.table(table));
             self.mark_changes(source, (!output.key.is_empty()).then_some(table).flatten(), batch);
+            let declared = &self.plan.targets.dataset(output.dataset).declared;
+            if declared.strict {
+                batch.each(|row| declared.misfit(&row.item).map_or(Ok(Fate::Keep), |misfit| Err(undeclared(misfit))));
+            }
             if output.table.is_some() && !self.collisions.is_empty() {
                 batch.each(|row| self.collide(row.origin));
             }
@@ -328,6 +332,11 @@ impl<'a> Routed<'a> {
         }
         self.outgoing.push(outgoing);
     }
+}
+
+/// Why an item has no place in a dataset whose types are strict.
+fn undeclared((name, column, kind): (&str, ColumnType, Type)) -> Reason {
+    Reason::new(Stage::Write, "declared-type", format!("`{name}` is declared as {column}, and its value, of type {kind}, does not fit"))
 }
 
 /// Why no entity claims an item.

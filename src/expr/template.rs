@@ -37,7 +37,6 @@
 
 mod filter;
 mod parse;
-pub mod time;
 
 use std::cmp::Reverse;
 use std::fmt;

@@ -2,14 +2,17 @@
 //!
 //! Nothing here does IO, and nothing here knows where an item comes from or goes to.
 
+pub mod declared;
 pub mod edit;
 pub mod item;
 pub mod number;
 pub mod path;
 pub mod row;
 pub mod target;
+pub mod time;
 pub mod value;
 
+pub use declared::{ColumnType, Declared};
 pub use edit::PathError;
 pub use item::{Arena, Item};
 pub use path::{Path, Place};

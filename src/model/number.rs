@@ -197,6 +197,22 @@ impl Ord for Decimal<'_> {
     }
 }
 
+/// The number times ten to the power `scale`, where that is exactly an integer of at most 38 digits.
+#[must_use]
+pub fn unscaled(number: &Decimal<'_>, scale: u32) -> Option<i128> {
+    if number.significant() == 0 {
+        return Some(0);
+    }
+    let length = number.magnitude().checked_add(i64::from(scale))?;
+    let zeros = length.checked_sub(i64::try_from(number.significant()).ok()?)?;
+    if zeros < 0 || length > 38 {
+        return None;
+    }
+    let digits = number.significant_digits().fold(0_i128, |value, digit| value * 10 + i128::from(digit - b'0'));
+    let value = digits * 10_i128.pow(u32::try_from(zeros).ok()?);
+    Some(if number.is_negative() { -value } else { value })
+}
+
 /// Whether two texts are the same number; texts that are no numbers are the same when they are equal.
 #[must_use]
 pub fn same(left: &str, right: &str) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Sinks know these and nothing else of the plan.
 
+use crate::model::declared::Declared;
 use crate::model::row::{DatasetId, TableId};
 
 /// The types a key attribute may have.
@@ -116,7 +117,7 @@ impl Table {
 }
 
 /// Items that leave under one entity name: a Parquet dataset, or lines in a table's files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dataset {
     /// The entity's name.
     pub name: String,
@@ -125,6 +126,8 @@ pub struct Dataset {
     pub tables: Vec<TableId>,
     /// Attributes that lead the columns: what change records add, table keys, index keys, the type attribute.
     pub leading: Vec<String>,
+    /// What the pipeline says of its columns.
+    pub declared: Declared,
 }
 
 /// Everything a sink may know of the plan.

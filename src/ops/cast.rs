@@ -25,8 +25,8 @@ use bumpalo::collections::Vec as ArenaVec;
 
 use crate::document::{Node, unknown};
 use crate::error::{Diagnostics, Reason};
-use crate::expr::template::time::{Moment, Unit};
 use crate::model::number::Decimal;
+use crate::model::time::{Moment, Unit};
 use crate::model::{Arena, Batch, Fate, Path, Row, Value};
 use crate::ops::{Op, json, read, refused};
 

@@ -1,9 +1,10 @@
 //! The plan in words: what is read, what is written, and the way of each entity, as `check -v` prints it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::expr::Template;
-use crate::model::{Billing, Creation, KeySchema, Table};
+use crate::model::{Billing, Creation, Declared, KeySchema, Table};
 use crate::plan::bind::given;
 use crate::plan::{Entity, Output, Plan, Source, Unclassified};
 
@@ -84,7 +85,8 @@ impl Plan {
             let otherwise = if outputs.len() == 1 { "dropped" } else { "not this way" };
             self.write_output(output, if at == 0 { "goes" } else { "also goes" }, otherwise, f)?;
         }
-        Ok(())
+        let dataset = self.targets.datasets.iter().find(|dataset| dataset.name == *name);
+        dataset.map_or(Ok(()), |dataset| write_declared(&dataset.declared, f))
     }
 
     fn write_output(&self, output: &Output, verb: &str, otherwise: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,6 +128,26 @@ impl Plan {
             writeln!(f, "    type {attribute} = {type_value}")?;
         }
         Ok(())
+    }
+}
+
+/// What is declared of the columns of a dataset: `  in Parquet createdAt is timestamp; price is double, as cost`.
+fn write_declared(declared: &Declared, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let attributes: BTreeSet<_> = declared.attributes().collect();
+    for (at, name) in attributes.iter().enumerate() {
+        write!(f, "{}{name}", if at == 0 { "  in Parquet " } else { "; " })?;
+        let (column, renamed) = (declared.types.get(*name), declared.names.get(*name));
+        if let Some(column) = column {
+            write!(f, " is {column}")?;
+        }
+        if let Some(renamed) = renamed {
+            write!(f, "{} as {renamed}", if column.is_some() { "," } else { "" })?;
+        }
+    }
+    match (attributes.is_empty(), declared.strict) {
+        (true, _) => Ok(()),
+        (false, true) => writeln!(f, "; what does not fit is rejected"),
+        (false, false) => writeln!(f),
     }
 }
 

@@ -206,7 +206,7 @@ mod tests {
         };
         let targets = Targets {
             tables: vec![table("docs"), table("comments")],
-            datasets: vec![Dataset { name: "Document".to_owned(), tables: vec![TableId(0)], leading: Vec::new() }],
+            datasets: vec![Dataset { name: "Document".to_owned(), tables: vec![TableId(0)], ..Dataset::default() }],
         };
         let names = BTreeMap::from([("docs".to_owned(), "prod-docs".to_owned())]);
         let sink = BatchFiles::new(dir.to_owned(), false, Arc::new(targets), names);

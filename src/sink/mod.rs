@@ -111,13 +111,28 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Takes what the survey of all items found, by dataset id. Called once, before the first encoder is asked for.
+    /// Takes what the survey of all items found, by dataset id; gives what the user should know of it. Called once, before the first
+    /// encoder is asked for.
     ///
     /// # Errors
     /// When no schema can hold such values.
-    fn learn(&self, shapes: &[Shape]) -> Result<()> {
+    fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
         let _ = shapes;
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    /// What is given all items of the survey before any is written, and fails at the first that does not fit a schema which was given;
+    /// `None` where all fit.
+    fn checker(&self) -> Option<Arc<dyn Encoder>> {
+        None
+    }
+
+    /// The schema of what it writes, for a file; `None` where it has none. Known once it has learned.
+    ///
+    /// # Errors
+    /// When it cannot be written down.
+    fn schema(&self) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// The half for the pool.

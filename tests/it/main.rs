@@ -5,6 +5,7 @@ mod broken;
 mod cli;
 mod copies;
 mod ddl;
+mod declared;
 mod exports;
 mod fixtures;
 mod folders;

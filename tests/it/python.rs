@@ -142,7 +142,7 @@ fn amazon_ion_reads_from_the_export_in_ion_what_boto3_reads_from_the_one_in_json
 
 /// Writes all items of the export as one Parquet dataset below `lake`.
 fn write_parquet(export: &Path, lake: &Path) {
-    let dataset = Dataset { name: "Everything".to_owned(), tables: Vec::new(), leading: vec!["PK".to_owned(), "SK".to_owned()] };
+    let dataset = Dataset { name: "Everything".to_owned(), leading: vec!["PK".to_owned(), "SK".to_owned()], ..Dataset::default() };
     let targets = Arc::new(Targets { tables: Vec::new(), datasets: vec![dataset] });
     let sink = ParquetSink::new(lake.to_owned(), false, targets, Arc::new(|job: Box<dyn FnOnce() + Send>| job()));
     sink.prepare(Begin::Anew).unwrap();

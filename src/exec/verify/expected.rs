@@ -201,7 +201,7 @@ fn record(setting: &Setting<'_>, view: View, routed: &Routed<'_>) -> Part {
     for outgoing in &routed.outgoing {
         let Some(place) = view.place(outgoing) else { continue };
         for row in &outgoing.rows {
-            recorder.add(place, Some(outgoing.dataset), &view.seen(&row.item), row.origin);
+            recorder.add(place, Some(outgoing.dataset), &setting.forms.seen(view, place, &row.item), row.origin);
         }
     }
     recorder.part

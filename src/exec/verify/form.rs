@@ -12,7 +12,7 @@ use crate::codec::canonical::hash_item;
 use crate::limits;
 use crate::model::{DatasetId, Item, KeySchema, Origin, TableId, Value};
 #[cfg(feature = "parquet")]
-use crate::model::{KeyAttribute, KeyType};
+use crate::model::{Declared, KeyAttribute, KeyType};
 use crate::plan::Plan;
 use crate::proof::compare::{self, Entry, is_sampled};
 use crate::proof::log::Block;
@@ -37,15 +37,6 @@ pub(super) enum View {
 }
 
 impl View {
-    /// The item as it is compared.
-    pub(super) fn seen<'i, 'a>(self, item: &'i Item<'a>) -> Cow<'i, Item<'a>> {
-        match self {
-            View::Tables => Cow::Borrowed(item),
-            #[cfg(feature = "parquet")]
-            View::Datasets => Cow::Owned(comparable(item)),
-        }
-    }
-
     /// Where items that leave are compared; `None`: nowhere.
     pub(super) fn place(self, outgoing: &Outgoing<'_>) -> Option<u32> {
         match self {
@@ -128,6 +119,19 @@ impl<'p> Forms<'p> {
             }
         };
         known.map_or(OTHER, |dataset| dataset.0)
+    }
+
+    /// The item of a place as it is compared.
+    #[cfg_attr(not(feature = "parquet"), expect(clippy::unused_self, unused_variables, reason = "only datasets say how"))]
+    pub(super) fn seen<'i, 'a>(&self, view: View, place: u32, item: &'i Item<'a>) -> Cow<'i, Item<'a>> {
+        match view {
+            View::Tables => Cow::Borrowed(item),
+            #[cfg(feature = "parquet")]
+            View::Datasets => {
+                let nothing = Declared::default();
+                Cow::Owned(comparable(item, self.plan.targets.datasets.get(place as usize).map_or(&nothing, |dataset| &dataset.declared)))
+            }
+        }
     }
 
     fn schemas(&self, view: View, place: u32) -> &[KeySchema] {

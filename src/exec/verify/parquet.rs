@@ -107,7 +107,7 @@ impl Content for Rows {
                 for (at, asked) in &of_file {
                     file.read_row(asked.origin.line, &mut |item| {
                         let mut json = Vec::new();
-                        ddb_json::write_item(&View::Datasets.seen(item), &mut json);
+                        ddb_json::write_item(&setting.forms.seen(View::Datasets, asked.place, item), &mut json);
                         found[*at] = Some(json);
                         Ok(())
                     })?;
@@ -144,7 +144,12 @@ fn record(
     for group in groups {
         file.read(group, &mut |row, item: &Item<'_>| {
             recorder.part.items += 1;
-            recorder.add(dataset, Some(DatasetId(dataset)), &View::Datasets.seen(item), Origin { file: id, line: row });
+            recorder.add(
+                dataset,
+                Some(DatasetId(dataset)),
+                &setting.forms.seen(View::Datasets, dataset, item),
+                Origin { file: id, line: row },
+            );
             if recorder.part.items >= ROWS && wanted {
                 wanted = send(std::mem::replace(&mut recorder, new()).part);
             }

@@ -30,7 +30,7 @@ pub(super) fn show(setting: &Setting<'_>, target: &Open, expected: &Expected<'_>
     for difference in &chosen {
         let mut line = report::shown(setting, target, expected, difference);
         if let Some((_, (left, right))) = pairs.next_if(|(looked_at, _)| std::ptr::eq(**looked_at, *difference)) {
-            let (changes, note) = compare(target.view(), difference, left.as_deref(), right.as_deref());
+            let (changes, note) = compare(setting, target.view(), difference, left.as_deref(), right.as_deref());
             (line.changes, line.note) = (changes, note);
         }
         shown.push(line);
@@ -74,7 +74,7 @@ fn item_of(setting: &Setting<'_>, view: View, expected: &Expected<'_>, differenc
         let (mut key, mut scratch) = (Vec::new(), Vec::new());
         for outgoing in routed.outgoing.iter().filter(|outgoing| view.place(outgoing) == Some(difference.place)) {
             for row in &outgoing.rows {
-                let item = view.seen(&row.item);
+                let item = setting.forms.seen(view, difference.place, &row.item);
                 setting.forms.write_key(view, difference.place, &item, &mut key, &mut scratch);
                 if *key == *difference.key && hash_item(&item, &mut scratch) == hash {
                     let mut json = Vec::new();
@@ -88,7 +88,13 @@ fn item_of(setting: &Setting<'_>, view: View, expected: &Expected<'_>, differenc
 }
 
 /// What is different between two items, and what must be said besides.
-fn compare(view: View, difference: &Difference, left: Option<&[u8]>, right: Option<&[u8]>) -> (Vec<Change>, Option<&'static str>) {
+fn compare(
+    setting: &Setting<'_>,
+    view: View,
+    difference: &Difference,
+    left: Option<&[u8]>,
+    right: Option<&[u8]>,
+) -> (Vec<Change>, Option<&'static str>) {
     let arena = Arena::new();
     let item = |json: &[u8]| {
         let line = format!("{{\"Item\":{}}}", String::from_utf8_lossy(json));
@@ -97,7 +103,7 @@ fn compare(view: View, difference: &Difference, left: Option<&[u8]>, right: Opti
     let (Some(left), Some(right)) = (left.and_then(item), right.and_then(item)) else {
         return (Vec::new(), Some("gone at a second look"));
     };
-    let right = view.seen(&right);
+    let right = setting.forms.seen(view, difference.place, &right);
     let hash = hash_item(&right, &mut Vec::new());
     let note = match (difference.expected, difference.found) {
         (Some(expected), _) if expected.hash == hash => Some("equal at a second look"),

@@ -161,8 +161,8 @@ impl Open {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'d> {
     pub(super) origin: Origin,
-    /// Where a live item is.
-    #[cfg_attr(not(feature = "dynamodb"), expect(dead_code, reason = "files are read again by place and line"))]
+    /// Where a live item is, or the dataset of a row.
+    #[cfg_attr(not(any(feature = "dynamodb", feature = "parquet")), expect(dead_code, reason = "files are read again by origin"))]
     pub(super) place: u32,
     #[cfg_attr(not(feature = "dynamodb"), expect(dead_code, reason = "files are read again by place and line"))]
     pub(super) key: &'d [u8],

@@ -12,8 +12,8 @@ use md5::Digest as _;
 use crate::document::nearest;
 use crate::expr::SyntaxError;
 use crate::expr::template::RenderError;
-use crate::expr::template::time::{Moment, TimeError, Unit, date_as_written};
 use crate::model::Arena;
+use crate::model::time::{Moment, TimeError, Unit, date_as_written};
 
 /// A filter with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

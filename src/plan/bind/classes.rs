@@ -33,6 +33,7 @@ impl<'n> Binder<'_, 'n> {
         let classify = spec.classify.and_then(|node| read::condition(node, "`classify`", self.diagnostics));
         let sources = self.sources_of(spec);
         let outputs = std::iter::once(&spec.own).chain(&spec.emits).map(|output| self.output(spec, output, &captures, &sources)).collect();
+        self.declare(spec);
         Entity {
             name: spec.name.text.to_owned(),
             aliases: spec.aliases.iter().map(|alias| alias.text.to_owned()).collect(),

@@ -1,9 +1,9 @@
 //! Target tables: their keys, their indexes and the types of both.
 
 use crate::error::Span;
-use crate::model::{Change, Creation, Dataset, DatasetId, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
+use crate::model::{Change, Creation, Dataset, DatasetId, Declared, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
 use crate::plan::bind::{Binder, id, list};
-use crate::spec::{KeySpec, TableSpec, Word};
+use crate::spec::{EntitySpec, KeySpec, ParquetSpec, TableSpec, Word};
 
 impl<'n> Binder<'_, 'n> {
     pub(super) fn bind_tables(&mut self) {
@@ -104,7 +104,8 @@ impl<'n> Binder<'_, 'n> {
         }
         let datasets = &mut self.targets.datasets;
         let at = datasets.iter().position(|dataset| dataset.name == name).unwrap_or_else(|| {
-            datasets.push(Dataset { name: name.to_owned(), tables: Vec::new(), leading: Change::COLUMNS.map(str::to_owned).to_vec() });
+            let leading = Change::COLUMNS.map(str::to_owned).to_vec();
+            datasets.push(Dataset { name: name.to_owned(), leading, ..Dataset::default() });
             datasets.len() - 1
         });
         let dataset = &mut datasets[at];
@@ -119,6 +120,33 @@ impl<'n> Binder<'_, 'n> {
             }
         }
         id(at, DatasetId)
+    }
+
+    /// What an entity declares of the columns of its dataset, which is there by now.
+    pub(super) fn declare(&mut self, spec: &EntitySpec<'n>) {
+        let ParquetSpec { types, names, strict } = &spec.parquet;
+        let mut declared = Declared { strict: *strict, ..Declared::default() };
+        for (attribute, column) in types {
+            if Change::COLUMNS.contains(&attribute.text) {
+                let message = format!("`{}` is what a change record adds, and has a type of its own", attribute.text);
+                self.diagnostics.error(attribute.span.clone(), message);
+            }
+            declared.types.insert(attribute.text.to_owned(), *column);
+        }
+        for (attribute, column) in names {
+            if Change::COLUMNS.contains(&attribute.text) {
+                let message = format!("`{}` is what a change record adds, and keeps its name", attribute.text);
+                self.diagnostics.error(attribute.span.clone(), message);
+            }
+            if let Some((other, _)) = declared.names.iter().find(|(_, known)| *known == column.text) {
+                let message = format!("the column `{}` is that of `{other}` too", column.text);
+                self.diagnostics.error_with_help(column.span.clone(), message, "give each attribute a column of its own");
+            }
+            declared.names.insert(attribute.text.to_owned(), column.text.to_owned());
+        }
+        if let Some(dataset) = self.targets.datasets.iter_mut().find(|dataset| dataset.name == spec.name.text) {
+            dataset.declared = declared;
+        }
     }
 
     pub(super) fn report_unused_tables(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::exec::check_examples;
 use crate::expr::{Condition, Template};
-use crate::model::{Billing, Creation, DatasetId, KeyType, SourceId, TableId};
+use crate::model::{Billing, ColumnType, Creation, DatasetId, KeyType, SourceId, TableId};
 use crate::plan::{Expected, Plan, Unclassified};
 
 const HEAD: &str = "version = 1\n\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"EntityType\"\n\n[table.docs]\nkey = { partition = \"EntityRef\", sort = \"Detail\" }\ntype = \"EntityType\"\nindex.recent = { key = { partition = \"GSI1PK\", sort = \"GSI1SK\" } }\n\n";
@@ -362,6 +362,37 @@ fn billing_and_tags_of_a_table_are_bound() {
         ("billing = { read = 1, write = 1, burst = 1 }", "unknown field in `billing`: `burst`"),
         ("tags = { \"aws:x\" = \"y\" }", "`aws:x` cannot be the name of a tag"),
         ("tags = { a = 1 }", "the tag `a`"),
+    ] {
+        let found = with(wrong).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains(expected), "expected: {expected}\nfound: {found:#?}");
+    }
+}
+
+#[test]
+fn what_is_declared_of_columns_is_bound_and_told() {
+    let with = |fields: &str| {
+        let text = format!("{HEAD}{DOCUMENT}[entity.Document.parquet]\n{fields}\n");
+        Plan::from_toml(&text).map_err(|_| mistakes(&text))
+    };
+    let plan =
+        with("types = { at = \"timestamp\", price = \"decimal(10, 2)\" }\nnames = { price = \"cost\", title = \"name\" }\nstrict = true")
+            .unwrap();
+    let declared = &plan.targets.datasets[0].declared;
+    assert_eq!(declared.types["price"], ColumnType::Decimal { digits: 10, scale: 2 });
+    assert_eq!(declared.names["price"], "cost");
+    assert!(declared.strict);
+    let told = "  in Parquet at is timestamp; price is decimal(10,2), as cost; title as name; what does not fit is rejected\n";
+    assert!(plan.explain().contains(told), "{}", plan.explain());
+    for (wrong, expected) in [
+        ("types = { at = \"date\" }", "`date` is no type of a Parquet column (a column is timestamp, timestamp(epoch_s)"),
+        ("types = { at = \"decimal(39,0)\" }", "`decimal(39,0)` is no type of a Parquet column"),
+        ("types = { at = 1 }", "the type of `at`"),
+        ("types = { _written_at = \"timestamp\" }", "`_written_at` is what a change record adds, and has a type of its own"),
+        ("names = { _op = \"op\" }", "`_op` is what a change record adds, and keeps its name"),
+        ("names = { a = \"c\", b = \"c\" }", "the column `c` is that of `a` too (give each attribute a column of its own)"),
+        ("names = { a = \"\" }", "the column of `a` is empty"),
+        ("strict = 1", "`strict`"),
+        ("type = { at = \"timestamp\" }", "unknown field in [entity.Document.parquet]: `type`"),
     ] {
         let found = with(wrong).unwrap_err();
         assert!(found.len() == 1 && found[0].contains(expected), "expected: {expected}\nfound: {found:#?}");

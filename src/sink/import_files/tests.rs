@@ -29,7 +29,7 @@ fn targets() -> Arc<Targets> {
         creation: Creation::default(),
     };
     let recent = key(("GSI1PK", KeyType::S), Some(("SK", KeyType::S)));
-    let dataset = |name: &str, table| Dataset { name: name.to_owned(), tables: vec![TableId(table)], leading: Vec::new() };
+    let dataset = |name: &str, table| Dataset { name: name.to_owned(), tables: vec![TableId(table)], ..Dataset::default() };
     Arc::new(Targets {
         tables: vec![
             table("docs", key(("PK", KeyType::S), Some(("SK", KeyType::S))), vec![Index { name: "recent".to_owned(), key: recent }]),

@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanBuilder, Decimal128Builder, Int64Builder, ListArray, MapArray, NullBufferBuilder, StringBuilder,
-    StructArray,
+    ArrayRef, BinaryBuilder, BooleanBuilder, Decimal128Builder, Float64Builder, Int64Builder, ListArray, MapArray, NullBufferBuilder,
+    StringBuilder, StructArray,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, TimestampMicrosecondType};
 
 use super::form::{Form, JsonForm, NumberForm, StructForm};
 use crate::codec::ddb_json::{write_string, write_value};
+use crate::model::declared::{decimal, double, epoch_micros, iso_micros};
 use crate::model::number::{Decimal, is_plain};
+use crate::model::time::Unit;
 use crate::model::{Attribute, Type, Value};
-use crate::shape::{to_i64, unscaled};
+use crate::shape::to_i64;
 
-/// A value that the column has no place for. The schema is made from all items, so this is a bug of the program.
+/// A value that the column has no place for. The schema is made from all items, so this is a bug of the program where no other column has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) Type);
 
@@ -32,7 +34,11 @@ pub(super) enum Builder<'l> {
     Text(StringBuilder),
     Integer(Int64Builder),
     Moment(Int64Builder),
-    Decimal(Decimal128Builder, u32),
+    Iso(Int64Builder),
+    Epoch(Int64Builder, Unit),
+    Double(Float64Builder),
+    /// With the digits in all, and those after the point.
+    Decimal(Decimal128Builder, u8, u8),
     NumberText(StringBuilder),
     Binary(BinaryBuilder),
     Bool(BooleanBuilder),
@@ -76,9 +82,13 @@ impl<'l> Builder<'l> {
             }
             Form::Number(NumberForm::Integer) => Builder::Integer(Int64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Moment) => Builder::Moment(Int64Builder::with_capacity(rows)),
+            Form::IsoText => Builder::Iso(Int64Builder::with_capacity(rows)),
+            Form::Number(NumberForm::Epoch(unit)) => Builder::Epoch(Int64Builder::with_capacity(rows), *unit),
+            Form::Number(NumberForm::Double) => Builder::Double(Float64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Decimal(precision, scale)) => Builder::Decimal(
                 Decimal128Builder::with_capacity(rows).with_data_type(DataType::Decimal128(*precision, *scale)),
-                u32::try_from(*scale).expect("the scale counts the digits after the point"),
+                *precision,
+                u8::try_from(*scale).expect("the scale counts the digits after the point"),
             ),
             Form::Number(NumberForm::Text) => Builder::NumberText(StringBuilder::with_capacity(rows, 0)),
             Form::Binary => Builder::Binary(BinaryBuilder::with_capacity(rows, 0)),
@@ -100,8 +110,9 @@ impl<'l> Builder<'l> {
         use arrow::array::ArrayBuilder as _;
         match self {
             Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.len(),
-            Builder::Integer(builder) | Builder::Moment(builder) => builder.len(),
-            Builder::Decimal(builder, _) => builder.len(),
+            Builder::Integer(builder) | Builder::Moment(builder) | Builder::Iso(builder) | Builder::Epoch(builder, _) => builder.len(),
+            Builder::Double(builder) => builder.len(),
+            Builder::Decimal(builder, ..) => builder.len(),
             Builder::Binary(builder) => builder.len(),
             Builder::Bool(builder) => builder.len(),
             Builder::Nothing(rows) => *rows,
@@ -118,8 +129,11 @@ impl<'l> Builder<'l> {
         }
         match self {
             Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.append_nulls(missing),
-            Builder::Integer(builder) | Builder::Moment(builder) => builder.append_nulls(missing),
-            Builder::Decimal(builder, _) => builder.append_nulls(missing),
+            Builder::Integer(builder) | Builder::Moment(builder) | Builder::Iso(builder) | Builder::Epoch(builder, _) => {
+                builder.append_nulls(missing);
+            }
+            Builder::Double(builder) => builder.append_nulls(missing),
+            Builder::Decimal(builder, ..) => builder.append_nulls(missing),
             Builder::Binary(builder) => builder.append_nulls(missing),
             Builder::Bool(builder) => builder.append_nulls(missing),
             Builder::Nothing(rows) => *rows += missing,
@@ -148,9 +162,16 @@ impl<'l> Builder<'l> {
             (Builder::Text(builder), Value::S(text)) => builder.append_value(text),
             (Builder::Binary(builder), Value::B(bytes)) => builder.append_value(bytes),
             (Builder::Bool(builder), Value::Bool(truth)) => builder.append_value(*truth),
-            (builder @ (Builder::Integer(_) | Builder::Moment(_) | Builder::Decimal(..) | Builder::NumberText(_)), Value::N(text)) => {
-                builder.push_number(text)?;
-            }
+            (Builder::Iso(builder), Value::S(text)) => builder.append_value(iso_micros(text).ok_or(Misfit(Type::S))?),
+            (
+                builder @ (Builder::Integer(_)
+                | Builder::Moment(_)
+                | Builder::Epoch(..)
+                | Builder::Double(_)
+                | Builder::Decimal(..)
+                | Builder::NumberText(_)),
+                Value::N(text),
+            ) => builder.push_number(text)?,
             (Builder::Set(Type::Ss, nested), Value::Ss(texts)) => {
                 nested.push(texts.iter().map(|text| Value::S(text)), scratch)?;
             }
@@ -201,10 +222,9 @@ impl<'l> Builder<'l> {
                 let value = text.parse().ok().or_else(|| to_i64(&Decimal::parse(text)?)).ok_or(MISFIT)?;
                 builder.append_value(value);
             }
-            Builder::Decimal(builder, scale) => {
-                let value = Decimal::parse(text).and_then(|number| unscaled(&number, *scale)).ok_or(MISFIT)?;
-                builder.append_value(value);
-            }
+            Builder::Epoch(builder, unit) => builder.append_value(epoch_micros(text, *unit).ok_or(MISFIT)?),
+            Builder::Double(builder) => builder.append_value(double(text).ok_or(MISFIT)?),
+            Builder::Decimal(builder, digits, scale) => builder.append_value(decimal(text, *digits, *scale).ok_or(MISFIT)?),
             Builder::NumberText(builder) => {
                 // Equal numbers get equal texts, so that they group and join; what the limits would refuse stays as it stands.
                 match Decimal::parse(text).filter(|number| !is_plain(text) && number.check().is_ok()) {
@@ -223,8 +243,11 @@ impl<'l> Builder<'l> {
         match self {
             Builder::Text(mut builder) | Builder::NumberText(mut builder) | Builder::Json(mut builder, _) => Arc::new(builder.finish()),
             Builder::Integer(mut builder) => Arc::new(builder.finish()),
-            Builder::Moment(mut builder) => Arc::new(builder.finish().reinterpret_cast::<TimestampMicrosecondType>().with_timezone("UTC")),
-            Builder::Decimal(mut builder, _) => Arc::new(builder.finish()),
+            Builder::Moment(mut builder) | Builder::Iso(mut builder) | Builder::Epoch(mut builder, _) => {
+                Arc::new(builder.finish().reinterpret_cast::<TimestampMicrosecondType>().with_timezone("UTC"))
+            }
+            Builder::Double(mut builder) => Arc::new(builder.finish()),
+            Builder::Decimal(mut builder, ..) => Arc::new(builder.finish()),
             Builder::Binary(mut builder) => Arc::new(builder.finish()),
             Builder::Bool(mut builder) => Arc::new(builder.finish()),
             Builder::Nothing(rows) => arrow::array::new_null_array(&DataType::Utf8, rows),

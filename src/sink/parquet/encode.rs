@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
-use super::layout::{Layout, column};
+use super::layout::Layout;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Row, Value};
@@ -48,11 +48,18 @@ pub(super) struct Batch {
 /// Columns from rows.
 pub(super) struct ParquetEncoder {
     layouts: Arc<Layouts>,
+    /// Passes by the datasets whose columns are not pinned.
+    only_pinned: bool,
 }
 
 impl ParquetEncoder {
     pub(super) fn new(layouts: Arc<Layouts>) -> Self {
-        Self { layouts }
+        Self { layouts, only_pinned: false }
+    }
+
+    /// One whose columns are for nobody: it finds what does not fit a pinned schema.
+    pub(super) fn for_check(layouts: Arc<Layouts>) -> Self {
+        Self { layouts, only_pinned: true }
     }
 }
 
@@ -62,7 +69,7 @@ impl Encoder for ParquetEncoder {
         for (at, first) in outgoing.iter().enumerate() {
             let dataset = first.dataset;
             // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
-            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) {
+            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) || self.only_pinned && !self.layouts.is_pinned(dataset) {
                 continue;
             }
             let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
@@ -85,23 +92,30 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
     for (at, row) in rows.enumerate() {
         let mut homeless = false;
         for (name, value) in row.item.attributes() {
-            let place = match layout.slots(name) {
+            let slots = match layout.slots(name) {
                 None if layout.rest.is_some() => {
                     homeless = true;
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
                 Some(_) if matches!(value, Value::Null) => continue,
-                slots => slots.and_then(|slots| column(slots, value.kind())),
+                slots => slots,
             };
-            let pushed = place.ok_or(Misfit(value.kind())).and_then(|place| {
+            let mut push = |place: usize| {
                 let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], count));
                 if builder.len() > at {
                     return Err(Misfit(value.kind()));
                 }
                 builder.fill(at);
                 builder.push(value, &mut scratch)
-            });
+            };
+            let mut pushed = Err(Misfit(value.kind()));
+            for place in slots.into_iter().flat_map(|slots| slots.places(value.kind())) {
+                pushed = push(place);
+                if pushed.is_ok() {
+                    break;
+                }
+            }
             pushed.map_err(|misfit| does_not_fit(layout, name, misfit, row))?;
         }
         if let (true, Some(place)) = (homeless, layout.rest) {
@@ -134,10 +148,27 @@ fn pack(builder: Builder<'_>, rows: usize, wide: bool) -> std::result::Result<Op
 }
 
 fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit, row: &Row<'_>) -> Error {
+    if layout.pinned {
+        return Error::new(Kind::Input, "an item does not fit the schema")
+            .with("dataset", &layout.dataset)
+            .with("attribute", attribute)
+            .with("type", kind)
+            .with("line", row.origin.line)
+            .with("expected", expected(layout, attribute))
+            .with("hint", "write a new schema with --schema-out and without --schema, or bring the items to the schema with steps");
+    }
     Error::new(Kind::Bug, "an item does not fit the Parquet schema, which was made from all items")
         .with("dataset", &layout.dataset)
         .with("attribute", attribute)
         .with("type", kind)
         .with("line", row.origin.line)
         .with("hint", "if the export or the pipeline changed since the run was planned, start again with an empty work folder")
+}
+
+/// The columns that an attribute may be in, in words.
+fn expected(layout: &Layout, attribute: &str) -> String {
+    let columns = layout.columns();
+    let columns = columns.iter().filter(|column| column.attribute.as_deref() == Some(attribute));
+    let columns: Vec<_> = columns.map(|column| format!("`{}`: {:?}", column.name, column.holds).to_lowercase()).collect();
+    if columns.is_empty() { "no such attribute".to_owned() } else { columns.join(", ") }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use rustc_hash::FxHashMap;
 
-use crate::model::Type;
+use crate::model::time::Unit;
+use crate::model::{ColumnType, Type};
 use crate::shape::{MapShape, Members, Numbers, Sizes, ValueShape};
 
 /// The metadata key for the `DynamoDB` type of a field: a descriptor such as `SS`, or `json`.
@@ -17,6 +18,9 @@ pub(super) const TYPE: &str = "dynamodb.type";
 /// The metadata key, on `json` fields, for what the text holds: `M` or `L` (the inside of such a value) or `any`
 /// (a whole attribute value with its descriptor).
 pub(super) const JSON: &str = "dynamodb.json";
+
+/// The metadata key, on timestamps that were epoch numbers, for their unit; without it they are microseconds.
+pub(super) const EPOCH: &str = "dynamodb.epoch";
 
 /// The most leaf columns that one attribute may become; with more it is JSON text.
 const LEAVES: usize = 512;
@@ -31,6 +35,8 @@ pub(super) enum Form {
         /// Bytes of a text, on average.
         average: usize,
     },
+    /// S: a date and time that is a timestamp.
+    IsoText,
     /// N.
     Number(NumberForm),
     /// B.
@@ -56,6 +62,10 @@ pub(super) enum NumberForm {
     Integer,
     /// 64 bits, which are microseconds since 1970.
     Moment,
+    /// A timestamp; the numbers count these units since 1970.
+    Epoch(Unit),
+    /// A double, which the pipeline asks for.
+    Double,
     /// A decimal with these many digits, and of them after the point.
     Decimal(u8, i8),
     /// Text, since no type of Parquet holds all of them exactly.
@@ -96,6 +106,20 @@ impl Form {
         if form.leaves() > LEAVES { Form::Json(JsonForm::Inside(kind)) } else { form }
     }
 
+    /// The form of the values that fit a declared type.
+    pub(super) fn declared(column: ColumnType, shape: &ValueShape) -> Self {
+        match column {
+            ColumnType::Timestamp => Form::IsoText,
+            ColumnType::Epoch(unit) => Form::Number(NumberForm::Epoch(unit)),
+            ColumnType::Double => Form::Number(NumberForm::Double),
+            ColumnType::Decimal { digits, scale } => {
+                Form::Number(NumberForm::Decimal(digits, i8::try_from(scale).expect("a decimal has at most 38 digits after the point")))
+            }
+            ColumnType::Text => Form::Text { average: average(shape.texts(), shape.count(Type::S)) },
+            ColumnType::Json => Form::Json(JsonForm::Tagged),
+        }
+    }
+
     /// The form of all values at a position inside a map or a list.
     fn of(shape: &ValueShape) -> Self {
         let mut kinds = shape.kinds();
@@ -133,11 +157,51 @@ impl Form {
     fn list(elements: Option<&ValueShape>) -> Self {
         match elements.map(Self::of) {
             None | Some(Form::Nothing | Form::Json(_)) => Form::Json(JsonForm::Inside(Type::L)),
-            Some(element) => {
-                let field = Arc::new(element.field("element"));
-                Form::List(Box::new(element), field)
-            }
+            Some(element) => Self::list_of(element),
         }
+    }
+
+    pub(super) fn list_of(element: Form) -> Self {
+        let field = Arc::new(element.field("element"));
+        Form::List(Box::new(element), field)
+    }
+
+    /// A set of such members; `None` where there is none such.
+    pub(super) fn set_of(element: Form) -> Option<Self> {
+        let kind = match &element {
+            Form::Text { .. } => Type::Ss,
+            Form::Number(NumberForm::Integer | NumberForm::Decimal(..) | NumberForm::Text) => Type::Ns,
+            Form::Binary => Type::Bs,
+            _ => return None,
+        };
+        let field = Arc::new(element.field("element"));
+        Some(Form::Set(kind, Box::new(element), field))
+    }
+
+    /// A struct with these fields; `None` where there is none, or two have one name.
+    pub(super) fn struct_of(fields: Vec<(&str, Form)>) -> Option<Self> {
+        let form = StructForm::new(fields);
+        (!form.forms.is_empty() && form.index.len() == form.forms.len()).then_some(Form::Struct(form))
+    }
+
+    pub(super) fn map_of(value: Form) -> Self {
+        let entry = Fields::from(vec![Field::new("key", DataType::Utf8, false), value.field("value")]);
+        Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
+    }
+
+    /// The type of the values that it takes; `None` where it takes all.
+    pub(super) fn kind(&self) -> Option<Type> {
+        Some(match self {
+            Form::Nothing => Type::Null,
+            Form::Text { .. } | Form::IsoText => Type::S,
+            Form::Number(_) => Type::N,
+            Form::Binary => Type::B,
+            Form::Bool => Type::Bool,
+            Form::Set(kind, ..) | Form::Json(JsonForm::Inside(kind)) => *kind,
+            Form::List(..) => Type::L,
+            Form::Struct(_) | Form::Map(..) => Type::M,
+            Form::Json(JsonForm::Tagged) => return None,
+        })
     }
 
     fn map(shape: &MapShape) -> Self {
@@ -145,10 +209,7 @@ impl Form {
             (Some(fields), _) if !fields.is_empty() => Form::Struct(StructForm::of(&fields)),
             (_, Some(values)) => match Self::of(values) {
                 Form::Nothing | Form::Json(_) => Form::Json(JsonForm::Inside(Type::M)),
-                value => {
-                    let entry = Fields::from(vec![Field::new("key", DataType::Utf8, false), value.field("value")]);
-                    Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
-                }
+                value => Self::map_of(value),
             },
             _ => Form::Json(JsonForm::Inside(Type::M)),
         }
@@ -157,7 +218,7 @@ impl Form {
     /// The leaf columns that this form becomes in a file.
     pub(super) fn leaves(&self) -> usize {
         match self {
-            Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
+            Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
             Form::Set(_, element, _) | Form::List(element, _) => element.leaves(),
             Form::Struct(StructForm { forms, .. }) => forms.iter().map(Form::leaves).sum(),
             Form::Map(value, _) => 1 + value.leaves(),
@@ -168,7 +229,10 @@ impl Form {
         match self {
             Form::Nothing | Form::Text { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
             Form::Number(NumberForm::Integer) => DataType::Int64,
-            Form::Number(NumberForm::Moment) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Form::IsoText | Form::Number(NumberForm::Moment | NumberForm::Epoch(_)) => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+            }
+            Form::Number(NumberForm::Double) => DataType::Float64,
             Form::Number(NumberForm::Decimal(precision, scale)) => DataType::Decimal128(*precision, *scale),
             Form::Binary => DataType::Binary,
             Form::Bool => DataType::Boolean,
@@ -180,24 +244,13 @@ impl Form {
 
     /// A field of this form; its metadata says what the values are in `DynamoDB`.
     pub(super) fn field(&self, name: &str) -> Field {
-        let kind = match self {
-            Form::Nothing => Type::Null,
-            Form::Text { .. } => Type::S,
-            Form::Number(_) => Type::N,
-            Form::Binary => Type::B,
-            Form::Bool => Type::Bool,
-            Form::Set(kind, ..) => *kind,
-            Form::List(..) => Type::L,
-            Form::Struct(_) | Form::Map(..) => Type::M,
-            Form::Json(inside) => {
-                let inside = match inside {
-                    JsonForm::Inside(kind) => kind.descriptor(),
-                    JsonForm::Tagged => "any",
-                };
-                return Field::new(name, DataType::Utf8, true).with_metadata([(TYPE, "json"), (JSON, inside)]);
-            }
-        };
-        Field::new(name, self.data_type(), true).with_metadata([(TYPE, kind.descriptor())])
+        let kind = self.kind().map_or("any", Type::descriptor);
+        let field = Field::new(name, self.data_type(), true);
+        match self {
+            Form::Json(_) => field.with_metadata([(TYPE, "json"), (JSON, kind)]),
+            Form::Number(NumberForm::Epoch(unit)) => field.with_metadata([(TYPE, kind), (EPOCH, unit.name())]),
+            _ => field.with_metadata([(TYPE, kind)]),
+        }
     }
 }
 
@@ -222,9 +275,12 @@ impl NumberForm {
 
 impl StructForm {
     fn of(shapes: &BTreeMap<&str, &ValueShape>) -> Self {
-        let forms: Vec<_> = shapes.values().map(|shape| Form::of(shape)).collect();
-        let fields = shapes.keys().zip(&forms).map(|(name, form)| form.field(name)).collect();
-        let index = shapes.keys().enumerate().map(|(at, name)| ((*name).into(), at)).collect();
-        Self { fields, forms, index }
+        Self::new(shapes.iter().map(|(name, shape)| (*name, Form::of(shape))).collect())
+    }
+
+    fn new(named: Vec<(&str, Form)>) -> Self {
+        let fields = named.iter().map(|(name, form)| form.field(name)).collect();
+        let index = named.iter().enumerate().map(|(at, (name, _))| ((*name).into(), at)).collect();
+        Self { fields, forms: named.into_iter().map(|(_, form)| form).collect(), index }
     }
 }

@@ -17,9 +17,10 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 
 use super::form::{Form, JsonForm, NumberForm};
+use super::lock::{Column, Holds};
 use crate::error::{Error, Kind, Result};
-use crate::model::{Change, Dataset, Type};
-use crate::shape::{Shape, ValueShape};
+use crate::model::{Change, ColumnType, Dataset, Declared, Type};
+use crate::shape::{Fits, Shape, ValueShape};
 
 /// The metadata key for the name that a column's attribute has in the items.
 pub(super) const ATTRIBUTE: &str = "dynamodb.attribute";
@@ -46,8 +47,23 @@ const ZSTD_LEVEL: i32 = 1;
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
 
-/// For one attribute: its column by `Type as usize`.
-pub(super) type Slots = [u32; 10];
+/// For one attribute: its columns by `Type as usize`. Where there are two, the first takes what fits a declared type.
+#[derive(Debug)]
+pub(super) struct Slots([[u32; 2]; 10]);
+
+impl Slots {
+    /// The columns that may take a value of type `kind`, in the order in which they are to be asked.
+    pub(super) fn places(&self, kind: Type) -> impl Iterator<Item = usize> + use<> {
+        self.0[kind as usize].into_iter().filter(|at| *at != NO_COLUMN).map(|at| at as usize)
+    }
+
+    /// Adds a column for values of type `kind`. A third one would get nothing.
+    fn add(&mut self, kind: Type, column: u32) {
+        if let Some(free) = self.0[kind as usize].iter_mut().find(|at| **at == NO_COLUMN) {
+            *free = column;
+        }
+    }
+}
 
 /// The columns of a dataset and everything that follows from them.
 #[derive(Debug)]
@@ -63,6 +79,8 @@ pub(super) struct Layout {
     pub(super) file: FileSettings,
     /// Makes the column writers of row groups.
     pub(super) row_groups: ArrowRowGroupWriterFactory,
+    /// Whether the columns are not made from the items that come.
+    pub(super) pinned: bool,
 }
 
 /// What a new file of the dataset needs.
@@ -78,7 +96,45 @@ impl Layout {
     /// # Errors
     /// Kind `Bug` when the Parquet library refuses the schema.
     pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Result<Self> {
-        let columns = Columns::of(dataset, shape);
+        Self::new(dataset, Columns::of(dataset, shape), false)
+    }
+
+    /// The layout of this dataset with columns that are given.
+    ///
+    /// # Errors
+    /// Kind `Input` when there can be no such columns.
+    pub(super) fn pinned(dataset: &Dataset, columns: &[Column]) -> Result<Self> {
+        let wrong = |column: &Column| {
+            let error = Error::new(Kind::Input, "the schema has a column that cannot be, or a second one of its name");
+            error.with("dataset", &dataset.name).with("column", &column.name)
+        };
+        let mut chosen = Columns::default();
+        for column in columns {
+            let form = column.holds.form().ok_or_else(|| wrong(column))?;
+            let known = chosen.fields.iter().any(|field| *field.name() == column.name);
+            let second_rest = column.attribute.is_none() && (chosen.rest.is_some() || form != Form::Json(JsonForm::Inside(Type::M)));
+            if known || second_rest {
+                return Err(wrong(column));
+            }
+            chosen.push(column.attribute.as_deref(), &column.name, form);
+        }
+        if chosen.forms.is_empty() {
+            return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
+        }
+        Self::new(dataset, chosen, true)
+    }
+
+    /// The columns as they can be pinned.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let column = |(field, form): (&Arc<Field>, &Form)| Column {
+            name: field.name().clone(),
+            attribute: field.metadata().get(ATTRIBUTE).cloned(),
+            holds: Holds::of(form),
+        };
+        self.schema.fields().iter().zip(&self.forms).map(column).collect()
+    }
+
+    fn new(dataset: &Dataset, columns: Columns, pinned: bool) -> Result<Self> {
         let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
         let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
         let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
@@ -96,19 +152,38 @@ impl Layout {
             rest: columns.rest,
             file,
             row_groups,
+            pinned,
         })
+    }
+
+    /// What the user should know of the types that the pipeline declares, by attribute.
+    pub(super) fn findings(&self, dataset: &Dataset, shape: &Shape) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (name, column) in &dataset.declared.types {
+            let Fits { fit, rounded, misfit } = shape.fits(name);
+            let entity = &dataset.name;
+            if shape.attribute(name).is_none() {
+                findings.push(format!("{entity}: no item has `{name}`, which is declared as {column}"));
+            }
+            if rounded > 0 {
+                findings.push(format!("{entity}: {rounded} of {fit} values of `{name}` lost digits as a double"));
+            }
+            if misfit > 0 {
+                let of_attribute = |field: &&Arc<Field>| field.metadata().get(ATTRIBUTE).is_some_and(|attribute| attribute == name);
+                let others = self.schema.fields().iter().filter(of_attribute).skip(1);
+                let others: Vec<_> = others.map(|field| format!("`{}`", field.name())).collect();
+                let place = if others.is_empty() { format!("`{REST}`") } else { others.join(", ") };
+                let all = fit + misfit;
+                findings.push(format!("{entity}: {misfit} of {all} values of `{name}` do not fit {column}; they are in {place}"));
+            }
+        }
+        findings
     }
 
     /// The columns of an attribute; `None` where it has none of its own.
     pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
         self.attributes.get(attribute)
     }
-}
-
-/// The column for values of type `kind`, if there is one.
-pub(super) fn column(slots: &Slots, kind: Type) -> Option<usize> {
-    let at = slots[kind as usize];
-    (at != NO_COLUMN).then_some(at as usize)
 }
 
 /// The columns while they are chosen.
@@ -124,7 +199,7 @@ struct Columns {
 struct Candidate<'s> {
     name: &'s str,
     items: u64,
-    forms: Vec<(Type, Form)>,
+    forms: Vec<Form>,
 }
 
 impl Columns {
@@ -133,7 +208,7 @@ impl Columns {
         let mut candidates = Vec::with_capacity(known.len());
         // What leads does so in the dataset's order; an attribute that no item has gets no column.
         for name in &dataset.leading {
-            candidates.extend(known.remove_entry(name.as_str()).map(|(name, shape)| Candidate::of(name, shape)));
+            candidates.extend(known.remove_entry(name.as_str()).map(|(name, values)| Candidate::of(name, values, dataset, shape)));
         }
         if let [op, written_at, ..] = candidates.as_mut_slice()
             && [op.name, written_at.name] == Change::COLUMNS
@@ -141,74 +216,113 @@ impl Columns {
             written_at.make_moment(shape.items());
         }
         let leading = candidates.len();
-        let mut names: HashSet<String> = shape.attributes().keys().map(|name| (*name).to_owned()).collect();
-        candidates.extend(known.into_iter().map(|(name, shape)| Candidate::of(name, shape)));
+        let Declared { names: renamed, types, .. } = &dataset.declared;
+        let attributes = shape.attributes();
+        let kept = attributes.keys().filter(|name| !renamed.contains_key(**name)).map(|name| (*name).to_owned());
+        let mut names: HashSet<String> = kept.chain(renamed.values().cloned()).collect();
+        candidates.extend(known.into_iter().map(|(name, values)| Candidate::of(name, values, dataset, shape)));
 
-        let homeless = homeless(&candidates, leading);
+        let is_asked_for = |at: usize| at < leading || types.contains_key(candidates[at].name) || renamed.contains_key(candidates[at].name);
+        let homeless = homeless(&candidates, is_asked_for);
         let mut columns = Self::default();
         for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
             if !homeless.contains(&at) {
-                columns.add(name, forms, &mut names);
+                let column = match renamed.get(name) {
+                    Some(column) => column.clone(),
+                    // Another attribute's column is to have this name.
+                    None if renamed.values().any(|column| column == name) => free(name.to_owned(), &mut names),
+                    None => name.to_owned(),
+                };
+                columns.add(name, &column, forms, &mut names);
             }
         }
         // Items without any attribute must still be rows, so there is always a column.
         if shape.others() || !homeless.is_empty() || columns.forms.is_empty() {
             let form = Form::Json(JsonForm::Inside(Type::M));
-            columns.rest = Some(columns.forms.len());
-            columns.fields.push(form.field(&free(REST.to_owned(), &mut names)));
-            columns.forms.push(form);
+            columns.push(None, &free(REST.to_owned(), &mut names), form);
         }
         columns
     }
 
-    /// Adds an attribute. Its most frequent type has the attribute's name; the others have names of their own.
-    fn add(&mut self, name: &str, forms: Vec<(Type, Form)>, names: &mut HashSet<String>) {
-        let mut slots = [NO_COLUMN; 10];
-        for (rank, (kind, form)) in forms.into_iter().enumerate() {
-            let column = if rank == 0 { name.to_owned() } else { free(format!("{name}__{}", kind.descriptor().to_lowercase()), names) };
-            let mut field = form.field(&column);
-            let mut metadata = field.metadata().clone();
-            metadata.insert(ATTRIBUTE, name);
-            field.set_metadata(metadata);
-            slots[kind as usize] = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
-            self.fields.push(field);
-            self.forms.push(form);
+    /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.
+    fn add(&mut self, name: &str, column: &str, forms: Vec<Form>, names: &mut HashSet<String>) {
+        for (rank, form) in forms.into_iter().enumerate() {
+            match form.kind() {
+                Some(kind) if rank > 0 => {
+                    self.push(Some(name), &free(format!("{column}__{}", kind.descriptor().to_lowercase()), names), form);
+                }
+                _ => self.push(Some(name), column, form),
+            }
         }
-        self.attributes.insert(name.into(), slots);
+    }
+
+    /// Adds a column for an attribute, or that of those without a column of their own.
+    fn push(&mut self, attribute: Option<&str>, column: &str, form: Form) {
+        let place = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+        let mut field = form.field(column);
+        match attribute {
+            Some(attribute) => {
+                let mut metadata = field.metadata().clone();
+                metadata.insert(ATTRIBUTE, attribute);
+                field.set_metadata(metadata);
+                let slots = self.attributes.entry(attribute.into()).or_insert(Slots([[NO_COLUMN; 2]; 10]));
+                Type::ALL.into_iter().filter(|kind| form.kind().is_none_or(|takes| takes == *kind)).for_each(|kind| slots.add(kind, place));
+            }
+            None => self.rest = Some(self.forms.len()),
+        }
+        self.fields.push(field);
+        self.forms.push(form);
     }
 }
 
 impl<'s> Candidate<'s> {
     /// When a change was written is a moment, and that of every item of a dataset of changes.
     fn make_moment(&mut self, items: u64) {
-        if let [(Type::N, Form::Number(form @ NumberForm::Integer))] = self.forms.as_mut_slice()
+        if let [Form::Number(form @ NumberForm::Integer)] = self.forms.as_mut_slice()
             && self.items == items
         {
             *form = NumberForm::Moment;
         }
     }
 
-    fn of(name: &'s str, shape: &ValueShape) -> Self {
-        let mut kinds: Vec<_> = shape.kinds().collect();
+    fn of(name: &'s str, values: &ValueShape, dataset: &Dataset, shape: &Shape) -> Self {
+        let mut kinds: Vec<_> = values.kinds().collect();
         // Stable, so that of equally frequent types the first of `Type` leads.
-        kinds.sort_by_key(|kind| Reverse(shape.count(*kind)));
-        let mut forms: Vec<_> = kinds.into_iter().map(|kind| (kind, Form::of_column(kind, shape))).collect();
-        if forms.is_empty() {
-            forms.push((Type::Null, Form::Nothing));
-        }
-        Self { name, items: shape.total(), forms }
+        kinds.sort_by_key(|kind| Reverse(values.count(*kind)));
+        let column = |kind: Type| Form::of_column(kind, values);
+        let forms = match dataset.declared.types.get(name) {
+            None if kinds.is_empty() => vec![Form::Nothing],
+            None => kinds.into_iter().map(column).collect(),
+            Some(ColumnType::Json) => vec![Form::declared(ColumnType::Json, values)],
+            Some(ColumnType::Text) => {
+                let numbers = Form::Number(NumberForm::Text);
+                let texts = Form::declared(ColumnType::Text, values);
+                let first = match (kinds.contains(&Type::S), kinds.contains(&Type::N)) {
+                    (true, true) => vec![texts, numbers],
+                    (false, true) => vec![numbers],
+                    (_, false) => vec![texts],
+                };
+                first.into_iter().chain(kinds.into_iter().filter(|kind| !matches!(kind, Type::S | Type::N)).map(column)).collect()
+            }
+            Some(declared) => {
+                let fit = shape.fits(name).fit;
+                kinds.retain(|kind| declared.kind() != Some(*kind) || values.count(*kind) > fit);
+                std::iter::once(Form::declared(*declared, values)).chain(kinds.into_iter().map(column)).collect()
+            }
+        };
+        Self { name, items: values.total(), forms }
     }
 }
 
 /// The candidates that get no column of their own, because the dataset would have more than [`LEAVES`]: those of the fewest items.
-fn homeless(candidates: &[Candidate<'_>], leading: usize) -> BTreeSet<usize> {
+fn homeless(candidates: &[Candidate<'_>], is_asked_for: impl Fn(usize) -> bool) -> BTreeSet<usize> {
     let mut ranked: Vec<_> = (0..candidates.len()).collect();
-    ranked.sort_by_key(|at| (*at >= leading, Reverse(candidates[*at].items), candidates[*at].name));
+    ranked.sort_by_key(|at| (!is_asked_for(*at), Reverse(candidates[*at].items), candidates[*at].name));
     let mut leaves = 0;
     ranked
         .into_iter()
         .filter(|at| {
-            leaves += candidates[*at].forms.iter().map(|(_, form)| form.leaves()).sum::<usize>();
+            leaves += candidates[*at].forms.iter().map(Form::leaves).sum::<usize>();
             leaves > LEAVES
         })
         .collect()
@@ -265,6 +379,6 @@ fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[
             inside(&["key_value", "key"], &Form::Text { average: 0 });
             inside(&["key_value", "value"], value);
         }
-        Form::Nothing | Form::Text { .. } | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
+        Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
     }
 }

@@ -124,7 +124,10 @@ impl Manifest {
                 folder,
             })
         };
-        Ok(Self { version: VERSION, datasets: layouts.map(dataset).collect::<Result<_>>()? })
+        let mut datasets = layouts.map(dataset).collect::<Result<Vec<_>>>()?;
+        // A schema that was pinned may have datasets that got nothing; there is no folder of them.
+        datasets.retain(|dataset| !dataset.files.is_empty());
+        Ok(Self { version: VERSION, datasets })
     }
 
     pub(super) fn json(&self) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! `parquet:DIR`: one Parquet dataset an entity, one schema a dataset for the whole run, from all of its items.
 //!
-//! Nothing is sampled, dropped, rounded or turned into a double. Does not say how engines should name or cast the columns.
+//! Nothing is sampled or dropped, and nothing rounded or turned into a double unless the pipeline declares it. Does not say how engines
+//! should name or cast the columns.
 //!
 //! | in the items | in Parquet |
 //! |---|---|
@@ -21,18 +22,22 @@
 //! | more than 2,048 leaf columns | the attributes of the fewest items share the column `__rest`, JSON text |
 //! | more than some 8,000 names | those beyond the shortest are in `__rest`, keys and the type attribute never |
 //! | a name of more than 1,024 bytes | in `__rest` |
+//! | an attribute with a declared type | a column of this type for what fits; the rest as if it were of another type: `name__s`, … |
+//! | an attribute with a declared name | that name in place of its own |
 //!
 //! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
 //! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
 //! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
-//! its descriptor; `dynamodb.attribute` is the attribute's name. The schema and the file carry `dynamorph.entity`. Beside the folders
-//! of the datasets, `_dynamorph.json` says the same of all of them, with the files and their items ([`Manifest`]).
+//! its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's name.
+//! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
+//! with the files and their items ([`Manifest`]).
 
 mod column;
 mod ddl;
 mod encode;
 mod form;
 mod layout;
+mod lock;
 mod manifest;
 mod read;
 mod sparse;
@@ -49,6 +54,7 @@ use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
+pub use self::lock::SchemaFile;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
@@ -65,6 +71,8 @@ pub struct ParquetSink {
 /// The layouts of all datasets, once the shapes are known.
 struct Layouts {
     targets: Arc<Targets>,
+    /// By dataset; `None` where the items decide. Empty: everywhere.
+    pinned: Vec<Option<Layout>>,
     /// By dataset; `None` where there is no item.
     chosen: OnceLock<Vec<Option<Layout>>>,
 }
@@ -73,13 +81,33 @@ impl ParquetSink {
     /// A sink that writes below `folder`. `spawn` runs the compression of row groups in the pool.
     pub fn new(folder: impl Into<OutputFolder>, overwrite: bool, targets: Arc<Targets>, spawn: Spawn) -> Self {
         let folder = folder.into();
-        Self { folder, overwrite, limits: Limits::default(), spawn, layouts: Arc::new(Layouts { targets, chosen: OnceLock::new() }) }
+        Self {
+            folder,
+            overwrite,
+            limits: Limits::default(),
+            spawn,
+            layouts: Arc::new(Layouts { targets, pinned: Vec::new(), chosen: OnceLock::new() }),
+        }
     }
 
     /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same sink with the columns of a schema, for the datasets that are in it.
+    ///
+    /// # Errors
+    /// Kind `Input` when there can be no such columns.
+    pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
+        let targets = self.layouts.targets.clone();
+        let pinned = targets
+            .datasets
+            .iter()
+            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns)).transpose());
+        let pinned = pinned.collect::<Result<_>>()?;
+        Ok(Self { layouts: Arc::new(Layouts { targets, pinned, chosen: OnceLock::new() }), ..self })
     }
 
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
@@ -93,8 +121,9 @@ impl ParquetSink {
                 .with("datasets", datasets.len())
                 .with("shapes", shapes.len()));
         }
-        let layouts =
-            datasets.iter().zip(shapes).map(|(dataset, shape)| (shape.items() > 0).then(|| Layout::of(dataset, shape)).transpose());
+        let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape)).transpose()
+        });
         let layouts = layouts.collect::<Result<_>>()?;
         self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
@@ -102,11 +131,32 @@ impl ParquetSink {
 
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
-        let chosen = self.chosen.get().into_iter().flatten();
-        Manifest::of((0..).map(DatasetId).zip(chosen).filter_map(|(id, layout)| Some((id, layout.as_ref()?))), written)
+        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
+        Manifest::of(layouts, written)
+    }
+
+    /// The pinned one, else the one that was chosen.
+    fn layout(&self, id: DatasetId) -> Option<&Layout> {
+        self.pinned(id).or_else(|| self.chosen.get()?.get(id.index())?.as_ref())
+    }
+
+    fn pinned(&self, dataset: DatasetId) -> Option<&Layout> {
+        self.pinned.get(dataset.index())?.as_ref()
+    }
+
+    fn is_pinned(&self, dataset: DatasetId) -> bool {
+        self.pinned(dataset).is_some()
+    }
+
+    /// All that are known, by the names of their datasets.
+    fn all(&self) -> impl Iterator<Item = (&str, &Layout)> {
+        (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, dataset)| Some((dataset.name.as_str(), self.layout(id)?)))
     }
 
     fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+        if let Some(pinned) = self.pinned(dataset) {
+            return Ok(pinned);
+        }
         let Some(chosen) = self.chosen.get() else {
             return Err(Error::new(Kind::Bug, "no Parquet schema yet: items come before their shapes were observed"));
         };
@@ -137,8 +187,27 @@ impl Sink for ParquetSink {
         true
     }
 
-    fn learn(&self, shapes: &[Shape]) -> Result<()> {
-        self.set_shapes(shapes)
+    fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
+        self.set_shapes(shapes)?;
+        let mut findings = Vec::new();
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
+            if shape.items() > 0 {
+                findings.extend(self.layouts.get(id)?.findings(dataset, shape));
+                if !self.layouts.pinned.is_empty() && !self.layouts.is_pinned(id) {
+                    findings.push(format!("{}: the schema does not have it; its columns are made from its items", dataset.name));
+                }
+            }
+        }
+        Ok(findings)
+    }
+
+    fn checker(&self) -> Option<Arc<dyn Encoder>> {
+        (!self.layouts.pinned.is_empty()).then(|| -> Arc<dyn Encoder> { Arc::new(encode::ParquetEncoder::for_check(self.layouts.clone())) })
+    }
+
+    fn schema(&self) -> Result<Option<String>> {
+        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
+        SchemaFile::new(datasets.collect()).text().map(Some)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {

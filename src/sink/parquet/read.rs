@@ -7,14 +7,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray};
-use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Field, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Field, Float64Type, Int64Type, TimestampMicrosecondType};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
-use super::form::{JSON, JsonForm, TYPE};
+use super::form::{EPOCH, JSON, JsonForm, TYPE};
 use super::layout::{ATTRIBUTE, ENTITY};
 use crate::codec::ddb_json;
 use crate::error::{Error, Kind, Result};
-use crate::model::{Arena, Attribute, Item, Type, Value};
+use crate::model::declared::{digits_below, iso};
+use crate::model::time::Unit;
+use crate::model::{Arena, Attribute, Declared, Item, Type, Value};
 
 /// Rows that are decoded at one time.
 const ROWS: usize = 1024;
@@ -41,7 +43,11 @@ enum Form {
     Nothing,
     Text,
     Integer,
-    Moment,
+    /// Microseconds as text.
+    Iso,
+    /// Microseconds as a number of these units.
+    Epoch(Unit),
+    Double,
     Decimal,
     NumberText,
     Binary,
@@ -159,7 +165,11 @@ impl Form {
             (Type::Null, DataType::Utf8) => Form::Nothing,
             (Type::S, DataType::Utf8) => Form::Text,
             (Type::N, DataType::Int64) => Form::Integer,
-            (Type::N, DataType::Timestamp(..)) => Form::Moment,
+            (Type::S, DataType::Timestamp(..)) => Form::Iso,
+            (Type::N, DataType::Timestamp(..)) => {
+                Form::Epoch(field.metadata().get(EPOCH).map_or(Some(Unit::Micros), |unit| Unit::from_name(unit))?)
+            }
+            (Type::N, DataType::Float64) => Form::Double,
             (Type::N, DataType::Decimal128(..)) => Form::Decimal,
             (Type::N, DataType::Utf8) => Form::NumberText,
             (Type::B, DataType::Binary) => Form::Binary,
@@ -192,7 +202,9 @@ impl Form {
             Form::Text => Value::S(array.as_string::<i32>().value(at)),
             Form::NumberText => Value::N(array.as_string::<i32>().value(at)),
             Form::Integer => plain(&array.as_primitive::<Int64Type>().value(at).to_string()),
-            Form::Moment => plain(&array.as_primitive::<TimestampMicrosecondType>().value(at).to_string()),
+            Form::Iso => Value::S(arena.alloc_str(&iso(array.as_primitive::<TimestampMicrosecondType>().value(at)))),
+            Form::Epoch(unit) => plain(&of_micros(array.as_primitive::<TimestampMicrosecondType>().value(at), *unit)),
+            Form::Double => plain(&array.as_primitive::<Float64Type>().value(at).to_string()),
             Form::Decimal => {
                 let decimals = array.as_primitive::<Decimal128Type>();
                 plain(&Decimal128Type::format_decimal(decimals.value(at), decimals.precision(), decimals.scale()))
@@ -266,10 +278,17 @@ impl Form {
     }
 }
 
-/// The item without what the columns cannot tell apart: attributes and members of maps that are NULL. To be compared with an item that
-/// was read back, which has none either once it went through here.
+/// An epoch number of microseconds.
+fn of_micros(micros: i64, unit: Unit) -> String {
+    let scale = i8::try_from(digits_below(unit)).expect("a unit has at most six digits below it");
+    Decimal128Type::format_decimal(i128::from(micros), Decimal128Type::MAX_PRECISION, scale)
+}
+
+/// The item without what the columns cannot tell apart: attributes and members of maps that are NULL; how a moment is written where the
+/// column is a timestamp; digits beyond a double. To be compared with an item that was read back, which has none either once it went
+/// through here.
 #[must_use]
-pub fn comparable<'a>(item: &Item<'a>) -> Item<'a> {
+pub fn comparable<'a>(item: &Item<'a>, declared: &Declared) -> Item<'a> {
     let arena = item.arena();
     let mut kept = Item::new_in(arena);
     for (name, value) in item.attributes() {
@@ -277,6 +296,7 @@ pub fn comparable<'a>(item: &Item<'a>) -> Item<'a> {
             kept.push(name, without_nulls(*value, arena));
         }
     }
+    declared.give_back(&mut kept);
     kept
 }
 

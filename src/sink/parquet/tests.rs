@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Field, TimeUnit, TimestampMicrosecondType};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::canonical::write_item;
 use crate::codec::generate::{self, items};
-use crate::model::{Arena, Dataset, EntityId, FileId, Item, Origin, Raw, Row, Value};
+use crate::model::{Arena, ColumnType, Dataset, Declared, EntityId, FileId, Item, Origin, Raw, Row, Value};
 use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
 use crate::store::Location;
 
@@ -38,8 +38,8 @@ fn item<'a>(arena: &'a Arena, attributes: Attributes<'a>) -> Item<'a> {
 fn targets(datasets: &[(&str, &[&str])]) -> Arc<Targets> {
     let datasets = datasets.iter().map(|(name, leading)| Dataset {
         name: (*name).to_owned(),
-        tables: Vec::new(),
         leading: leading.iter().map(|name| (*name).to_owned()).collect(),
+        ..Dataset::default()
     });
     Arc::new(Targets { tables: Vec::new(), datasets: datasets.collect() })
 }
@@ -124,7 +124,12 @@ fn columns_of(batches: &[RecordBatch]) -> Vec<String> {
     let fields = batches[0].schema().fields().clone();
     let column = |(at, field): (usize, &Arc<Field>)| {
         let values = batches.iter().flat_map(|batch| {
-            let formatter = ArrayFormatter::try_new(batch.column(at), &options).unwrap();
+            // The formatter knows no names of time zones.
+            let array: ArrayRef = match batch.column(at).as_primitive_opt::<TimestampMicrosecondType>() {
+                Some(moments) => Arc::new(moments.clone().with_timezone_opt::<Arc<str>>(None)),
+                None => batch.column(at).clone(),
+            };
+            let formatter = ArrayFormatter::try_new(&array, &options).unwrap();
             (0..batch.num_rows()).map(|row| formatter.value(row).to_string()).collect::<Vec<_>>()
         });
         format!("{}: {} = {}", field.name(), type_of(field), values.collect::<Vec<_>>().join(" | "))
@@ -150,14 +155,20 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     columns_of(&read(&path))
 }
 
-fn canonical(item: &Item<'_>) -> Vec<u8> {
+fn canonical(item: &Item<'_>, declared: &Declared) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write_item(&comparable(item), &mut bytes);
+    write_item(&comparable(item, declared), &mut bytes);
     bytes
 }
 
 /// The file holds these items, but for NULL in place of no attribute.
 fn is_read_back(path: &Path, items: &[Item<'_>]) {
+    is_given_back(path, items, &Declared::default());
+}
+
+/// The file holds these items, but for NULL in place of no attribute, and for how declared types write a value.
+fn is_given_back(path: &Path, items: &[Item<'_>], declared: &Declared) {
+    let canonical = |item: &Item<'_>| canonical(item, declared);
     let file = ParquetFile::open(path).unwrap();
     assert_eq!(file.entity(), "Doc");
     let mut found = Vec::new();
@@ -744,4 +755,172 @@ fn the_time_of_a_change_is_a_timestamp_and_an_attribute_of_that_name_is_not() {
     assert_eq!(changes.field(1).data_type(), &DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
     let items = schema(&[change, &[("PK", Value::S("a"))]]);
     assert_eq!(items.field(1).data_type(), &DataType::Int64);
+}
+
+fn declared(types: &[(&str, &str)], names: &[(&str, &str)]) -> Declared {
+    Declared {
+        types: types.iter().map(|(name, column)| ((*name).to_owned(), ColumnType::parse(column).unwrap())).collect(),
+        names: names.iter().map(|(name, column)| ((*name).to_owned(), (*column).to_owned())).collect(),
+        strict: false,
+    }
+}
+
+/// The columns of one dataset of which this was declared, after a way through a file; and what is told of them.
+fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<String>, Vec<String>) {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = Dataset { name: "Doc".to_owned(), declared, ..Dataset::default() };
+    let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
+    // What two workers see is joined.
+    let mut shape = Shape::of_dataset(&dataset);
+    for item in &items {
+        let mut one = Shape::of_dataset(&dataset);
+        one.observe(item);
+        one.compare(item, &dataset.declared);
+        shape.merge(&one);
+    }
+    let targets = Arc::new(Targets { datasets: vec![dataset], ..Targets::default() });
+    let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
+    sink.prepare(Begin::Anew).unwrap();
+    let findings = sink.learn(&[shape]).unwrap();
+    let encoder = sink.encoder();
+    let mut writer = sink.writer(1).unwrap();
+    writer.write(encoder.encode(&outgoing(&[(0, items.clone())])).unwrap(), &mut Vec::new()).unwrap();
+    let written = writer.finish(&mut Vec::new()).unwrap();
+    sink.commit(std::slice::from_ref(&written)).unwrap();
+    let path = dir.path().join("Doc/part-u00001-0000.parquet");
+    is_given_back(&path, &items, &targets.datasets[0].declared);
+    (columns_of(&read(&path)), findings)
+}
+
+#[test]
+fn declared_times_are_timestamps_and_what_does_not_fit_has_a_column_behind_them() {
+    let types = [("at", "timestamp"), ("ms", "timestamp(epoch_ms)"), ("s", "timestamp(epoch_s)"), ("us", "timestamp(epoch_us)")];
+    assert_eq!(
+        written_as_declared(
+            declared(&types, &[]),
+            &[
+                &[("at", S("2026-11-30T10:00:00+01:00")), ("ms", N("1796032800007")), ("s", N("1796032800.5")), ("us", N("-1"))],
+                &[("at", S("yesterday")), ("ms", S("1796032800007")), ("s", N("1796032800000"))],
+                &[("at", Null), ("ms", N("1E3"))],
+                &[("at", N("7"))],
+            ]
+        ),
+        (
+            vec![
+                "at: Timestamp(µs, \"UTC\") S = 2026-11-30T09:00:00 | - | - | -".to_owned(),
+                "at__s: Utf8 S = - | yesterday | - | -".to_owned(),
+                "at__n: Int64 N = - | - | - | 7".to_owned(),
+                "ms: Timestamp(µs, \"UTC\") N = 2026-11-30T10:00:00.007 | - | 1970-01-01T00:00:01 | -".to_owned(),
+                "ms__s: Utf8 S = - | 1796032800007 | - | -".to_owned(),
+                "s: Timestamp(µs, \"UTC\") N = 2026-11-30T10:00:00.500 | - | - | -".to_owned(),
+                "s__n: Decimal128(14, 1) N = - | 1796032800000.0 | - | -".to_owned(),
+                "us: Timestamp(µs, \"UTC\") N = 1969-12-31T23:59:59.999999 | - | - | -".to_owned(),
+            ],
+            vec![
+                "Doc: 2 of 3 values of `at` do not fit timestamp; they are in `at__s`, `at__n`".to_owned(),
+                "Doc: 1 of 3 values of `ms` do not fit timestamp(epoch_ms); they are in `ms__s`".to_owned(),
+                "Doc: 1 of 2 values of `s` do not fit timestamp(epoch_s); they are in `s__n`".to_owned(),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_double_is_only_where_it_is_declared_and_lost_digits_are_counted() {
+    assert_eq!(
+        written_as_declared(
+            declared(&[("d", "double"), ("x", "double")], &[]),
+            &[&[("d", N("0.1"))], &[("d", N("9007199254740993"))], &[("d", N("1E-130"))], &[("d", N("-0"))], &[("d", Bool(true))]]
+        ),
+        (
+            vec![
+                "d: Float64 N = 0.1 | 9007199254740992.0 | 1e-130 | 0.0 | -".to_owned(),
+                "d__bool: Boolean BOOL = - | - | - | - | true".to_owned()
+            ],
+            vec![
+                "Doc: 1 of 4 values of `d` lost digits as a double".to_owned(),
+                "Doc: 1 of 5 values of `d` do not fit double; they are in `d__bool`".to_owned(),
+                "Doc: no item has `x`, which is declared as double".to_owned(),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_declared_column_keeps_its_type_whatever_the_values_are() {
+    let types = [("d", "decimal(6,2)"), ("j", "json"), ("t", "text"), ("u", "text"), ("v", "timestamp"), ("w", "text")];
+    let (columns, findings) = written_as_declared(
+        declared(&types, &[]),
+        &[
+            &[("d", N("1")), ("j", N("1")), ("t", N("1.50")), ("u", S("x")), ("v", N("1")), ("w", Null)],
+            &[("d", N("0.005")), ("j", S("1")), ("t", N("7")), ("u", N("1E3")), ("v", Null)],
+            &[("d", N("9999.99")), ("j", L(&[]))],
+        ],
+    );
+    assert_eq!(
+        columns,
+        [
+            "d: Decimal128(6, 2) N = 1.00 | - | 9999.99",
+            "d__n: Decimal128(7, 3) N = - | 0.005 | -",
+            r#"j: Utf8 json any = {"N":"1"} | {"S":"1"} | {"L":[]}"#,
+            "t: Utf8 N = 1.5 | 7 | -",
+            "u: Utf8 S = x | - | -",
+            "u__n: Utf8 N = - | 1000 | -",
+            "v: Timestamp(µs, \"UTC\") S = - | - | -",
+            "v__n: Int64 N = 1 | - | -",
+            "w: Utf8 S = - | - | -",
+        ]
+    );
+    assert_eq!(
+        findings,
+        [
+            "Doc: 1 of 3 values of `d` do not fit decimal(6,2); they are in `d__n`",
+            "Doc: 1 of 1 values of `v` do not fit timestamp; they are in `v__n`"
+        ]
+    );
+}
+
+#[test]
+fn a_declared_name_is_the_columns_and_another_attribute_of_this_name_gives_way() {
+    let (columns, _) = written_as_declared(
+        declared(&[("createdAt", "timestamp")], &[("createdAt", "created_at"), ("a", "b"), ("b", "a")]),
+        &[
+            &[("createdAt", S("1970-01-01T00:00:00Z")), ("created_at", N("1")), ("a", S("x")), ("b", S("y"))],
+            &[("createdAt", S("never")), ("created_at__s", S("z"))],
+        ],
+    );
+    assert_eq!(
+        columns,
+        [
+            "b: Utf8 S = x | -",
+            "a: Utf8 S = y | -",
+            "created_at: Timestamp(µs, \"UTC\") S = 1970-01-01T00:00:00 | -",
+            "created_at__s_: Utf8 S = - | never",
+            "created_at_: Int64 N = 1 | -",
+            "created_at__s: Utf8 S = - | z",
+        ]
+    );
+}
+
+proptest! {
+    // Each case writes two files.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_a_schema_was_made_from_fits_it_when_it_is_pinned(attributes in proptest::collection::vec(items(), 1..12)) {
+        let arena = Arena::new();
+        let dir = tempfile::tempdir().unwrap();
+        let targets = targets(&[("Doc", &["PK"])]);
+        let items: Vec<Item<'_>> = attributes.iter().map(|attributes| generate::item(attributes, &arena)).collect();
+        let chunks = vec![vec![(0, items.clone())]];
+        let first = ParquetSink::new(dir.path().join("first"), false, targets.clone(), at_once());
+        first.set_shapes(&shapes_of(1, &chunks)).unwrap();
+        let text = first.schema().unwrap().unwrap();
+        let pinned = ParquetSink::new(dir.path().join("lake"), false, targets, at_once());
+        let pinned = pinned.with_schema(&SchemaFile::parse(&text).unwrap()).unwrap();
+        prop_assert_eq!(&pinned.schema().unwrap().unwrap(), &text);
+        prop_assert_eq!(&pinned.layouts.get(DatasetId(0)).unwrap().schema, &first.layouts.get(DatasetId(0)).unwrap().schema);
+        pinned.checker().unwrap().encode(&outgoing(&chunks[0])).unwrap();
+    }
 }

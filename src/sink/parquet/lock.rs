@@ -1,0 +1,179 @@
+//! The schema of datasets as a file: written by one run, and pinned by later ones.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::form::{Form, JsonForm, NumberForm};
+use crate::error::{Error, Kind, Result};
+use crate::model::time::Unit;
+use crate::model::{ColumnType, Type};
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// The columns of datasets, by the dataset's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchemaFile {
+    version: u32,
+    pub(super) datasets: BTreeMap<String, Vec<Column>>,
+}
+
+/// A column, and the attribute that its values are of; without one: of those that have no column of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Column {
+    pub(super) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) attribute: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) holds: Holds,
+}
+
+/// What the values at a position are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Holds {
+    Null,
+    Text,
+    Binary,
+    Bool,
+    Int64,
+    Double,
+    /// Digits in all, and after the point.
+    Decimal(u8, u8),
+    /// Numbers as text.
+    Digits,
+    Timestamp(Moments),
+    /// SS, NS or BS, by what the members are.
+    Set(Box<Holds>),
+    List(Box<Holds>),
+    Struct(Vec<(String, Holds)>),
+    Map(Box<Holds>),
+    Json(Inside),
+}
+
+/// What a timestamp is in the items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Moments {
+    Iso,
+    EpochS,
+    EpochMs,
+    EpochUs,
+    /// That of a change record.
+    WrittenAt,
+}
+
+/// What a JSON text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Inside {
+    #[serde(rename = "any")]
+    Any,
+    M,
+    L,
+    Ss,
+    Ns,
+    Bs,
+}
+
+impl SchemaFile {
+    pub(super) fn new(datasets: BTreeMap<String, Vec<Column>>) -> Self {
+        Self { version: VERSION, datasets }
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// Kind `Input` when it is none.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || Error::new(Kind::Input, "the schema cannot be read").with("expected", "a file that `run --schema-out` wrote");
+        let file: Self = serde_json::from_str(text).map_err(|cause| wrong().caused_by(cause))?;
+        if file.version != VERSION {
+            return Err(wrong().with("version", file.version));
+        }
+        Ok(file)
+    }
+
+    /// The text of the file: equal schemas have equal bytes.
+    ///
+    /// # Errors
+    /// Kind `Bug` when it cannot be made.
+    pub fn text(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(self).map_err(|cause| Error::new(Kind::Bug, "cannot write the schema").caused_by(cause))?;
+        Ok(text + "\n")
+    }
+}
+
+impl Holds {
+    pub(super) fn of(form: &Form) -> Self {
+        match form {
+            Form::Nothing => Holds::Null,
+            Form::Text { .. } => Holds::Text,
+            Form::IsoText => Holds::Timestamp(Moments::Iso),
+            Form::Number(NumberForm::Integer) => Holds::Int64,
+            Form::Number(NumberForm::Moment) => Holds::Timestamp(Moments::WrittenAt),
+            Form::Number(NumberForm::Epoch(Unit::Seconds)) => Holds::Timestamp(Moments::EpochS),
+            Form::Number(NumberForm::Epoch(Unit::Millis)) => Holds::Timestamp(Moments::EpochMs),
+            Form::Number(NumberForm::Epoch(Unit::Micros)) => Holds::Timestamp(Moments::EpochUs),
+            Form::Number(NumberForm::Double) => Holds::Double,
+            Form::Number(NumberForm::Decimal(digits, scale)) => Holds::Decimal(*digits, scale.unsigned_abs()),
+            Form::Number(NumberForm::Text) => Holds::Digits,
+            Form::Binary => Holds::Binary,
+            Form::Bool => Holds::Bool,
+            Form::Set(_, element, _) => Holds::Set(Box::new(Self::of(element))),
+            Form::List(element, _) => Holds::List(Box::new(Self::of(element))),
+            Form::Struct(fields) => {
+                let names = fields.fields.iter().map(|field| field.name().clone());
+                Holds::Struct(names.zip(fields.forms.iter().map(Self::of)).collect())
+            }
+            Form::Map(value, _) => Holds::Map(Box::new(Self::of(value))),
+            Form::Json(JsonForm::Tagged | JsonForm::Inside(Type::S | Type::N | Type::B | Type::Bool | Type::Null)) => {
+                Holds::Json(Inside::Any)
+            }
+            Form::Json(JsonForm::Inside(Type::M)) => Holds::Json(Inside::M),
+            Form::Json(JsonForm::Inside(Type::L)) => Holds::Json(Inside::L),
+            Form::Json(JsonForm::Inside(Type::Ss)) => Holds::Json(Inside::Ss),
+            Form::Json(JsonForm::Inside(Type::Ns)) => Holds::Json(Inside::Ns),
+            Form::Json(JsonForm::Inside(Type::Bs)) => Holds::Json(Inside::Bs),
+        }
+    }
+
+    /// The form; `None` where there is none such.
+    pub(super) fn form(&self) -> Option<Form> {
+        Some(match self {
+            Holds::Null => Form::Nothing,
+            Holds::Text => Form::Text { average: 0 },
+            Holds::Binary => Form::Binary,
+            Holds::Bool => Form::Bool,
+            Holds::Int64 => Form::Number(NumberForm::Integer),
+            Holds::Double => Form::Number(NumberForm::Double),
+            Holds::Decimal(digits, scale) => {
+                ColumnType::parse(&format!("decimal({digits},{scale})"))?;
+                Form::Number(NumberForm::Decimal(*digits, i8::try_from(*scale).ok()?))
+            }
+            Holds::Digits => Form::Number(NumberForm::Text),
+            Holds::Timestamp(Moments::Iso) => Form::IsoText,
+            Holds::Timestamp(Moments::EpochS) => Form::Number(NumberForm::Epoch(Unit::Seconds)),
+            Holds::Timestamp(Moments::EpochMs) => Form::Number(NumberForm::Epoch(Unit::Millis)),
+            Holds::Timestamp(Moments::EpochUs) => Form::Number(NumberForm::Epoch(Unit::Micros)),
+            Holds::Timestamp(Moments::WrittenAt) => Form::Number(NumberForm::Moment),
+            Holds::Set(element) => Form::set_of(element.form()?)?,
+            Holds::List(element) => Form::list_of(element.form()?),
+            Holds::Struct(fields) => {
+                let forms = fields.iter().map(|(name, holds)| Some((name.as_str(), holds.form()?))).collect::<Option<Vec<_>>>()?;
+                Form::struct_of(forms)?
+            }
+            Holds::Map(value) => Form::map_of(value.form()?),
+            Holds::Json(inside) => Form::Json(match inside {
+                Inside::Any => JsonForm::Tagged,
+                Inside::M => JsonForm::Inside(Type::M),
+                Inside::L => JsonForm::Inside(Type::L),
+                Inside::Ss => JsonForm::Inside(Type::Ss),
+                Inside::Ns => JsonForm::Inside(Type::Ns),
+                Inside::Bs => JsonForm::Inside(Type::Bs),
+            }),
+        })
+    }
+}
