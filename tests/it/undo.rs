@@ -180,7 +180,8 @@ impl Run {
     /// Bytes of the undo log.
     fn logged(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.work().join("undo")) else { return 0 };
-        entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|file| file.len()).sum()
+        let of_units = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("unit-"));
+        of_units.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
     }
 }
 
@@ -360,6 +361,8 @@ fn what_others_changed_since_is_left_alone_and_named() {
     let since = "changed since";
     assert_eq!(left, [named(3, since), named(4, since), named(5, since), named(6, "already gone")]);
     let ran = run.undo(&[]).expect(3);
+    assert!(!run.work().join("undo/taken-back").exists());
+    assert!(ran.stdout.contains("0 items taken back;"), "{}", ran.stdout);
     assert!(ran.stdout.contains("4 items were left alone") && ran.stdout.contains("left.jsonl"), "{}", ran.stdout);
 }
 

@@ -194,4 +194,14 @@ mod tests {
         assert_eq!(names, ["unit-00001.jsonl", "unit-00002.jsonl"]);
         assert_eq!(files(&folder.path().join("nothing")).unwrap(), Vec::<PathBuf>::new());
     }
+
+    #[test]
+    fn logs_of_earlier_runs_are_found_in_the_order_of_the_runs() {
+        let work = tempfile::tempdir().unwrap();
+        for name in ["undo", "undo.10", "undo.2", "undo.old", "rejects.1"] {
+            fs::create_dir(work.path().join(name)).unwrap();
+        }
+        assert_eq!(earlier(work.path()).unwrap(), ["undo.2", "undo.10"]);
+        assert_eq!(earlier(&work.path().join("nothing")).unwrap(), Vec::<String>::new());
+    }
 }
