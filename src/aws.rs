@@ -210,6 +210,12 @@ impl Aws {
         if self.own_address { None } else { self.endpoint(DYNAMODB) }
     }
 
+    /// The region of `DynamoDB`, and its address where that is not the service's own.
+    #[cfg(feature = "dynamodb")]
+    pub(crate) fn dynamodb_address(&self) -> (&str, Option<String>) {
+        (self.region(), self.endpoint(DYNAMODB))
+    }
+
     /// The address of a service where it is not the service's own, as the SDK finds it.
     fn endpoint(&self, service: &str) -> Option<String> {
         let general = self.config.endpoint_url().map(str::to_owned);

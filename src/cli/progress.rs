@@ -22,6 +22,10 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     name: &'static str,
     items: u64,
+    /// Items of units that were done before.
+    before: u64,
+    /// Items that a live table has taken.
+    taken: Option<u64>,
     total: Option<u64>,
     started: Instant,
     said: Instant,
@@ -30,11 +34,23 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
         let now = Instant::now();
-        Self { quiet, terminal: std::io::stderr().is_terminal(), bar: None, name: "", items: 0, total: None, started: now, said: now }
+        Self {
+            quiet,
+            terminal: std::io::stderr().is_terminal(),
+            bar: None,
+            name: "",
+            items: 0,
+            before: 0,
+            taken: None,
+            total: None,
+            started: now,
+            said: now,
+        }
     }
 
     fn start(&mut self, name: &'static str, total: Option<u64>) {
         (self.name, self.items, self.total, self.started, self.said) = (name, 0, total, Instant::now(), Instant::now());
+        (self.before, self.taken) = (0, None);
         if !self.terminal {
             return;
         }
@@ -53,13 +69,22 @@ impl Progress {
     fn advance(&mut self, items: u64) {
         self.items += items;
         match &self.bar {
-            Some(bar) => bar.inc(items),
+            Some(bar) if self.taken.is_none() => bar.inc(items),
             None if self.said.elapsed() >= EVERY => {
                 self.said = Instant::now();
                 say(&self.line());
             }
-            None => {}
+            _ => {}
         }
+    }
+
+    /// What a live table has taken is how far the run is; what was read only waits.
+    fn taken(&mut self, items: u64) {
+        self.taken = Some(items);
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.before + items);
+        }
+        self.advance(0);
     }
 
     fn finish(&mut self) {
@@ -70,9 +95,10 @@ impl Progress {
     }
 
     fn line(&self) -> String {
+        let taken = self.taken.map(|taken| format!(" read, {taken} taken by live tables")).unwrap_or_default();
         match self.total {
-            Some(total) => format!("{}: {} of {total} items", self.name, self.items),
-            None => format!("{}: {} items", self.name, self.items),
+            Some(total) => format!("{}: {} of {total} items{taken}", self.name, self.items),
+            None => format!("{}: {} items{taken}", self.name, self.items),
         }
     }
 }
@@ -88,6 +114,7 @@ impl Observer for Progress {
             Event::GoingOn { units, of, items } => {
                 let text = format!("going on: {units} of {of} units are done already");
                 self.items += items;
+                self.before = items;
                 match &self.bar {
                     Some(bar) => {
                         bar.suspend(|| say(&text));
@@ -97,9 +124,10 @@ impl Observer for Progress {
                     None => say(&text),
                 }
             }
+            Event::Taken { items } => self.taken(items),
             Event::Finished(_) => self.finish(),
             Event::Reading(what) => say(&format!("reading {what}")),
-            Event::Writing(what) => say(&format!("writing {what}")),
+            Event::Ready(line) => say(&line),
             Event::TakingBack(what) => say(&format!("taking back {what}")),
             Event::Warning(text) => match &self.bar {
                 Some(bar) => bar.suspend(|| say(&format!("warning: {text}"))),

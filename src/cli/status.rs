@@ -34,6 +34,9 @@ fn text(status: &Status) -> String {
         } else {
             out.push_str(" items");
         }
+        if let Some(taken) = status.items_taken {
+            let _ = write!(out, " read, {} taken by live tables since the run began or went on", thousands(taken));
+        }
         if let Some(rate) = status.items_per_second {
             let _ = write!(out, ", {rate:.0} items/s");
         }

@@ -27,12 +27,17 @@ pub enum Event {
         /// Lines in the units that are done.
         items: u64,
     },
+    /// A live target takes items, while the walk may wait for it.
+    Taken {
+        /// Items that it has taken since the run began or went on.
+        items: u64,
+    },
     /// The walk is over.
     Finished(Pass),
     /// An export was found and is about to be read: what it is, in words.
     Reading(String),
-    /// A target was found and is about to be written to: where it is, in words.
-    Writing(String),
+    /// What was done to make a target ready, and where it is: a line of its own.
+    Ready(String),
     /// What a run wrote was found and is about to be taken back: where it is, in words.
     TakingBack(String),
     /// Something the user must look at; the run goes on.

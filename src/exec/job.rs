@@ -86,6 +86,9 @@ impl Job {
         for sink in &sinks {
             findings.extend(sink.prepare(begin)?);
         }
+        if begin == Begin::GoOn {
+            state::check_targets(work.path(), &targets(&sinks))?;
+        }
         Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
     }
 
@@ -104,7 +107,6 @@ impl Job {
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
-        self.sinks.iter().filter_map(|sink| sink.target()).for_each(|target| observer.event(Event::Writing(target)));
         if let Some(log) = set_aside {
             observer.event(Event::Warning(format!("the undo log of an earlier run is kept in {}", log.display())));
         }
@@ -135,6 +137,10 @@ impl Job {
             sink.learn(&shapes)?;
         }
         let collisions = Arc::new(collisions);
+        for sink in &self.sinks {
+            sink.ready()?.into_iter().for_each(|line| observer.event(Event::Ready(line)));
+        }
+        state::keep_targets(self.work.path(), &targets(&self.sinks))?;
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
         let done = self.done()?;
         if self.begin == Begin::GoOn {
@@ -288,13 +294,14 @@ impl Job {
                     observer.event(Event::Read { items: counted.records(), bytes });
                     ledger.add(&counted);
                     refused.append(&rejects, &self.plan, &self.files)?;
-                    senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload))
+                    senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload, observer))
                 });
             let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
             // No lane sends anything; the channel closes when the last of them has ended.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+                self.say_taken(observer);
                 if self.options.stop.asked() {
                     // A lane may be waiting for a service that takes nothing for a while.
                     self.sinks.iter().for_each(|sink| sink.stop());
@@ -332,16 +339,23 @@ impl Job {
     }
 
     /// Hands a payload to a lane, and waits while the lane is full.
-    fn hand_over(&self, lane: &Sender<Payload>, payload: Payload) -> Result<()> {
+    fn hand_over(&self, lane: &Sender<Payload>, payload: Payload, observer: &mut dyn Observer) -> Result<()> {
         let mut payload = payload;
         loop {
             self.options.stop.check()?;
+            self.say_taken(observer);
             payload = match lane.send_timeout(payload, LOOK) {
                 Ok(()) => return Ok(()),
                 Err(SendTimeoutError::Timeout(payload)) => payload,
                 // A closed lane is only the symptom; the writer behind it holds the cause.
                 Err(SendTimeoutError::Disconnected(_)) => return Err(Error::new(Kind::Bug, "a sink ended before its input")),
             };
+        }
+    }
+
+    fn say_taken(&self, observer: &mut dyn Observer) {
+        if let Some(items) = self.sinks.iter().filter_map(|sink| sink.taken()).max() {
+            observer.event(Event::Taken { items });
         }
     }
 
@@ -466,6 +480,11 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Which targets live on their own, for the sinks that have such.
+fn targets(sinks: &[Box<dyn Sink>]) -> Vec<String> {
+    sinks.iter().filter_map(|sink| sink.identity()).collect()
 }
 
 /// What a lane gives at its end.

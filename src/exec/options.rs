@@ -81,8 +81,9 @@ pub struct Options {
 pub const UNIT_BYTES: u64 = 256 << 20;
 
 impl Options {
-    /// All that decides what is written, as a text for comparing. A run that was stopped goes on with equal options only.
-    pub(super) fn identity(&self) -> String {
+    /// All that decides what is written, each with its name and as a text for comparing. A run that was stopped goes on with equal options
+    /// only.
+    pub(super) fn identity(&self) -> Vec<(&'static str, String)> {
         // Destructured, so that a new option cannot be forgotten here.
         let Self {
             destinations,
@@ -99,7 +100,14 @@ impl Options {
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
-        format!("{:?}", (destinations, import, table_names, limit, only, unit_bytes))
+        vec![
+            ("--to or how it writes", format!("{destinations:?}")),
+            ("the options of import:", format!("{import:?}")),
+            ("--table", format!("{table_names:?}")),
+            ("--limit", format!("{limit:?}")),
+            ("--only", format!("{only:?}")),
+            ("--unit-size", format!("{unit_bytes:?}")),
+        ]
     }
 }
 

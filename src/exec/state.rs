@@ -3,6 +3,7 @@
 //! `run.json` is written before anything else and says by hashes which pipeline, exports and options the run has; a run of the same
 //! ones goes on where that one stopped. `report.json` is written last: with it the run is finished. No file holds a secret.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,6 +23,8 @@ use crate::store;
 const RUN: &str = "run.json";
 /// The file that a finished run has.
 pub(super) const REPORT: &str = "report.json";
+/// Which tables the run writes to.
+const TARGETS: &str = "targets.json";
 /// What the survey found of the values.
 const SHAPES: &str = "survey.json";
 /// What the survey found of the keys.
@@ -38,11 +41,14 @@ pub(super) struct Identity {
     /// Hashes of what the pipeline means, of the files that are read, and of the options that decide the output.
     pipeline: String,
     exports: String,
-    options: String,
+    options: BTreeMap<String, String>,
     /// The sinks, as on the command line; for people.
     pub(super) sinks: Vec<String>,
     /// How many units there are.
     pub(super) units: usize,
+    /// `undo` took it back; nothing goes on with it.
+    #[serde(default)]
+    taken_back: bool,
 }
 
 impl Identity {
@@ -61,21 +67,22 @@ impl Identity {
             dynamorph: env!("CARGO_PKG_VERSION").to_owned(),
             pipeline: hash(&plan.identity()),
             exports: hash(&exports),
-            options: hash(&options.identity()),
+            options: options.identity().into_iter().map(|(name, value)| (name.to_owned(), hash(&value))).collect(),
             sinks,
             units,
+            taken_back: false,
         }
     }
 
     /// Checks that a run that was stopped is this one.
     fn check_same(&self, stopped: &Self, work: &Path) -> Result<()> {
-        let differs = [
-            ("version of dynamorph", self.dynamorph == stopped.dynamorph),
-            ("pipeline", self.pipeline == stopped.pipeline),
-            ("exports", self.exports == stopped.exports),
-            ("sinks or other options", self.options == stopped.options && self.units == stopped.units),
+        let parts = [
+            ("the version of dynamorph", self.dynamorph == stopped.dynamorph),
+            ("the pipeline", self.pipeline == stopped.pipeline),
+            ("the exports", self.exports == stopped.exports),
         ];
-        let differs: Vec<_> = differs.into_iter().filter(|(_, same)| !same).map(|(what, _)| what).collect();
+        let options = self.options.iter().map(|(name, value)| (name.as_str(), stopped.options.get(name) == Some(value)));
+        let differs: Vec<_> = parts.into_iter().chain(options).filter(|(_, same)| !same).map(|(what, _)| what).collect();
         if differs.is_empty() {
             return Ok(());
         }
@@ -103,11 +110,17 @@ pub(super) enum Found {
     Unfinished(Identity),
     /// A run that has.
     Finished(Identity),
+    /// A run that was taken back.
+    TakenBack(Identity),
 }
 
 /// Looks which run the folder holds. A list that cannot be read is none: it was cut when the machine stopped, before anything was written.
 pub(super) fn look(work: &Path) -> Result<Found> {
-    let Some(identity) = read(&work.join(RUN))?.and_then(|bytes| serde_json::from_slice(&bytes).ok()) else { return Ok(Found::Nothing) };
+    let identity = read(&work.join(RUN))?.and_then(|bytes| serde_json::from_slice::<Identity>(&bytes).ok());
+    let Some(identity) = identity else { return Ok(Found::Nothing) };
+    if identity.taken_back {
+        return Ok(Found::TakenBack(identity));
+    }
     Ok(if work.join(REPORT).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
 }
 
@@ -127,7 +140,7 @@ pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<
 
 /// Forgets which run the folder holds; the first step when it is emptied.
 pub(super) fn forget(work: &Path) -> Result<()> {
-    for name in [RUN, REPORT, SHAPES, COLLISIONS, PROGRESS] {
+    for name in [RUN, REPORT, TARGETS, SHAPES, COLLISIONS, PROGRESS] {
         match fs::remove_file(work.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&work.join(name), error)),
             _ => {}
@@ -139,6 +152,42 @@ pub(super) fn forget(work: &Path) -> Result<()> {
 /// Says which run the folder holds from now on.
 pub(super) fn begin(work: &Path, identity: &Identity) -> Result<()> {
     store::write_atomically(&work.join(RUN), &json(identity)?)
+}
+
+/// Says that what the folder's run wrote is about to be taken back, so that no run goes on with it. The caller holds the folder.
+///
+/// # Errors
+/// Kind `Output` when it cannot be written.
+#[cfg(feature = "dynamodb")]
+pub(super) fn taken_back(work: &Path) -> Result<()> {
+    match look(work)? {
+        Found::Unfinished(identity) | Found::Finished(identity) => begin(work, &Identity { taken_back: true, ..identity }),
+        Found::Nothing | Found::TakenBack(_) => Ok(()),
+    }
+}
+
+/// Compares the targets with those that the run met before, and keeps them where it met none.
+///
+/// # Errors
+/// Kind `Usage` when one is another.
+pub(super) fn check_targets(work: &Path, targets: &[String]) -> Result<()> {
+    let path = work.join(TARGETS);
+    let Some(kept) = read(&path)? else { return Ok(()) };
+    let kept: Vec<String> = serde_json::from_slice(&kept).map_err(|error| {
+        Error::new(Kind::Input, "what the stopped run wrote to cannot be read").with("file", path.display()).caused_by(error)
+    })?;
+    if kept == targets {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Usage, "the tables are not those that the stopped run wrote to")
+        .with("expected", kept.join(", "))
+        .with("found", targets.join(", "))
+        .with("hint", "name the same region, profile and address to go on, or begin anew with --restart"))
+}
+
+/// Keeps what the run writes to.
+pub(super) fn keep_targets(work: &Path, targets: &[String]) -> Result<()> {
+    store::write_atomically(&work.join(TARGETS), &json(&targets)?)
 }
 
 /// Keeps what the survey found.
@@ -161,7 +210,7 @@ pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)
 
 /// Takes away what only a run that goes on needs; the run is finished.
 pub(super) fn tidy(work: &Path) {
-    for name in [SHAPES, COLLISIONS, PROGRESS] {
+    for name in [TARGETS, SHAPES, COLLISIONS, PROGRESS] {
         // A file that stays is in nobody's way.
         let _ = fs::remove_file(work.join(name));
     }

@@ -30,6 +30,8 @@ struct Heartbeat {
     /// Lines read since this process began the pass, and for how long, so that a rate can be told.
     since: u64,
     seconds: f64,
+    /// Items that a live target has taken since then.
+    taken: Option<u64>,
     /// When it was written, in seconds since 1970.
     at: u64,
 }
@@ -75,6 +77,12 @@ impl Observer for Recorder<'_> {
                     self.write();
                 }
             }
+            Event::Taken { items } => {
+                self.heartbeat.taken = Some(*items);
+                if self.written.is_none_or(|written| written.elapsed() >= EVERY) {
+                    self.write();
+                }
+            }
             Event::GoingOn { items, .. } => self.heartbeat.items += items,
             Event::Finished(_) => self.write(),
             _ => {}
@@ -86,7 +94,7 @@ impl Observer for Recorder<'_> {
 /// Where a run is. The field names are stable.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// `running`, `stopped` (the same command goes on) or `done`.
+    /// `running`, `stopped` (the same command goes on), `done`, or `taken back` by `undo`.
     pub state: &'static str,
     /// Its sinks, as on the command line.
     pub sinks: Vec<String>,
@@ -96,7 +104,9 @@ pub struct Status {
     pub items: u64,
     /// Lines to read, where the manifests say so.
     pub items_in_all: Option<u64>,
-    /// Lines a second, while it runs.
+    /// Items that live tables have taken since this process began or went on.
+    pub items_taken: Option<u64>,
+    /// Items a second, while it runs: those that live tables took, else lines read.
     pub items_per_second: Option<f64>,
     /// Seconds left in this pass at that rate, while it runs.
     pub seconds_left: Option<f64>,
@@ -121,6 +131,7 @@ pub fn status(work: &Path) -> Result<Status> {
     let (identity, state) = match state::look(work)? {
         Found::Unfinished(identity) => (identity, if held { "running" } else { "stopped" }),
         Found::Finished(identity) => (identity, "done"),
+        Found::TakenBack(identity) => (identity, "taken back"),
         Found::Nothing => {
             return Err(Error::new(Kind::Usage, "the folder holds no run")
                 .with("path", work.display())
@@ -138,17 +149,20 @@ pub fn status(work: &Path) -> Result<Status> {
     }
     let heartbeat: Option<Heartbeat> = fs::read(work.join(PROGRESS)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let running = heartbeat.as_ref().filter(|_| state == "running");
+    // A live table is what the run waits for, so it decides.
+    let done = |beat: &Heartbeat| beat.taken.unwrap_or(beat.since);
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    let rate = running.filter(|beat| beat.since > 0 && beat.seconds > 0.0).map(|beat| beat.since as f64 / beat.seconds);
+    let rate = running.filter(|beat| done(beat) > 0 && beat.seconds > 0.0).map(|beat| done(beat) as f64 / beat.seconds);
     #[expect(clippy::cast_precision_loss, reason = "a time for people")]
-    let left = running.and_then(|beat| Some(beat.of?.saturating_sub(beat.items) as f64 / rate?));
+    let left = running.and_then(|beat| Some((beat.of? + beat.since).saturating_sub(beat.items + done(beat)) as f64 / rate?));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Ok(Status {
         state,
         sinks: identity.sinks,
-        pass: heartbeat.as_ref().filter(|_| state != "done").map(|beat| beat.pass.clone()),
+        pass: heartbeat.as_ref().filter(|_| matches!(state, "running" | "stopped")).map(|beat| beat.pass.clone()),
         items: heartbeat.as_ref().map_or(0, |beat| beat.items),
         items_in_all: heartbeat.as_ref().and_then(|beat| beat.of),
+        items_taken: running.and_then(|beat| beat.taken),
         items_per_second: rate,
         seconds_left: left,
         silent_seconds: running.map(|beat| now.saturating_sub(beat.at)),

@@ -33,7 +33,8 @@ use crate::codec::canonical::hash_item;
 use crate::codec::ddb_json::{PutRecord, decode_put_record, write_string};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer};
-use crate::exec::work::WorkFolder;
+use crate::exec::state;
+use crate::exec::work::{UNDO, WorkFolder};
 use crate::model::{Arena, Item};
 use crate::store;
 
@@ -212,7 +213,10 @@ pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone
     let service = DynamoDb::connect(Aws::connect(&reached)?)?;
     let found = target::compare(&service, &tables)?;
     observer.event(Event::TakingBack(found));
-    // From here on tables change.
+    // From here on tables change, and no run may go on with what is gone.
+    if !options.dry_run && options.log == UNDO {
+        state::taken_back(&options.work)?;
+    }
     let names: BTreeSet<String> = tables.into_iter().map(|table| table.name).collect();
     let left = Left::create(&folder)?;
     let mut counts = take_back(options, &names, &files, &service, &left).map_err(|error| match error.kind() {

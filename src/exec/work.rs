@@ -13,7 +13,7 @@ use crate::exec::state;
 pub(super) const OF_A_RUN: [&str; 4] = ["units", "rejects", "keys", "unfinished"];
 
 /// The folder in the work folder that holds the undo log of its run. Only a person removes it.
-const UNDO: &str = "undo";
+pub(super) const UNDO: &str = "undo";
 
 /// The file that says whose folder it is, and that a run locks.
 const LOCK: &str = "dynamorph.lock";

@@ -101,11 +101,6 @@ pub trait Sink: Send + Sync {
     /// What is in the way, and what to do.
     fn prepare(&self, begin: Begin) -> Result<Vec<String>>;
 
-    /// Where it writes, in words, for the first line of a run. Known once the target was looked at; `None` where its name says it all.
-    fn target(&self) -> Option<String> {
-        None
-    }
-
     /// Whether it takes items that go to no table.
     fn takes_unplaced(&self) -> bool {
         false
@@ -133,6 +128,25 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// When an output cannot be created.
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>>;
+
+    /// Makes the target ready for the first writer, once all items were looked at: what is missing and wanted is made now. Gives what was
+    /// done, a line each.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do.
+    fn ready(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Which target it is, for a sink whose target lives on its own: a run that goes on must meet the same. Known once it was prepared.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    /// Items that the target has taken since the sink was made, for a sink whose target is slow by nature.
+    fn taken(&self) -> Option<u64> {
+        None
+    }
 
     /// Asks the writers to end soon, since the run stops: one that waits for its target fails in place of waiting on.
     fn stop(&self) {}

@@ -168,7 +168,7 @@ fn missing_tables_are_created_as_the_pipeline_says_and_those_that_exist_are_left
     let ran = run_live(&pipeline, &folder, &server.url(), &["--create-tables"]).expect(0);
     for part in [
         "writing tables docs as prod-docs, comments in account 000000000000, http://127.0.0.1",
-        "warning: table prod-docs was created",
+        "table prod-docs was created",
         "table comments has indexes that the pipeline does not know (extra)",
     ] {
         assert!(ran.stderr.contains(part), "`{part}` is not in: {}", ran.stderr);

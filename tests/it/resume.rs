@@ -369,3 +369,56 @@ fn a_finished_run_is_not_gone_on_with() {
     let nothing = dynamorph(&["status", source.path().to_str().expect("UTF-8")]).expect(2);
     assert!(nothing.stderr.contains("the folder holds no run"), "{}", nothing.stderr);
 }
+
+/// A live run that is killed when its first unit is done.
+fn stopped_live(export: &[String], url: &str, more: &[&str]) -> Run {
+    let mut all = vec!["--endpoint-url", url];
+    all.extend(more);
+    let run = Run::new(export, &["dynamodb"], &all);
+    let mut child = run.until(|| run.unit_is_done(1));
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child ends");
+    run
+}
+
+#[test]
+fn a_run_does_not_go_on_in_tables_that_were_made_anew_or_lie_elsewhere() {
+    let source = Folder::new();
+    let export = export(&source, 3, 1_000);
+    let server = tables();
+    let run = stopped_live(&export, &server.url(), &["--create-tables"]);
+    for table in ["docs", "comments"] {
+        let request = serde_json::json!({ "TableName": table });
+        server.database.delete_table(serde_json::from_value(request).expect("a request")).expect("it is deleted");
+    }
+    let ran = run.to_its_end().expect(2);
+    assert!(ran.stderr.contains("the tables are not those that the stopped run wrote to"), "{}", ran.stderr);
+    let gone = serde_json::from_value(serde_json::json!({ "TableName": "docs" })).expect("a request");
+    assert!(server.database.describe_table(gone).is_err(), "nothing was created");
+
+    let server = tables();
+    let run = stopped_live(&export, &server.url(), &[]);
+    let ran = Ran::of(run.command().env("AWS_REGION", "eu-west-1").output().expect("the program starts")).expect(2);
+    assert!(ran.stderr.contains("us-east-1") && ran.stderr.contains("eu-west-1") && ran.stderr.contains("--restart"), "{}", ran.stderr);
+    run.to_its_end().expect(3);
+}
+
+#[test]
+fn a_run_that_was_taken_back_begins_anew() {
+    let source = Folder::new();
+    let export = export(&source, 3, 1_000);
+    let (server, expected_in) = (tables(), tables());
+    Run::new(&export, &["dynamodb"], &["--endpoint-url", &expected_in.url()]).to_its_end().expect(3);
+    let run = stopped_live(&export, &server.url(), &["--undo-log"]);
+    let work = run.folder.join("work");
+    let mut undo = command(&["undo", &work, "--endpoint-url", &server.url()]);
+    undo.envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
+    undo.envs([("AWS_EC2_METADATA_DISABLED", "true"), ("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")]);
+    Ran::of(undo.output().expect("the program starts")).expect(0);
+    assert_eq!(held(&server), Vec::<String>::new());
+    let status = dynamorph(&["status", &work]).expect(0);
+    assert!(status.stdout.starts_with("taken back"), "{}", status.stdout);
+    let ran = run.to_its_end().expect(3);
+    assert!(!ran.stderr.contains("going on"), "{}", ran.stderr);
+    assert_eq!(held(&server), held(&expected_in));
+}

@@ -18,9 +18,11 @@ mod undo_log;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::TableDescription;
 use rustc_hash::FxHasher;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -35,14 +37,14 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::batch_write::condition::Known;
 use crate::sink::batch_write::cost::Costs;
-use crate::sink::batch_write::prepare::{Preparation, Prepared};
-use crate::sink::batch_write::queue::{Chunk, Queue, Target};
+use crate::sink::batch_write::prepare::Preparation;
+use crate::sink::batch_write::queue::{Chunk, Queue};
 use crate::sink::batch_write::rate::Rate;
 use crate::sink::batch_write::request::ServiceTable;
 use crate::sink::batch_write::undo_log::{ToLog, UndoLog};
 use crate::sink::put_requests::{self, BYTES, Puts, TablePuts};
 use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
-use crate::store::Begin;
+use crate::store::{self, Begin};
 
 pub use crate::sink::batch_write::condition::Condition;
 pub use crate::sink::batch_write::options::Options;
@@ -101,8 +103,10 @@ pub struct DynamoDbSink {
     limits: Limits,
     /// `None` where the rate is not limited.
     rate: Option<Arc<Mutex<Rate>>>,
-    /// Where the tables are, in words; known once they were looked at.
-    place: OnceLock<String>,
+    /// What the service says of the tables, by [`TableId`]; `None` for one that is missing. Empty until they were looked at.
+    found: Mutex<Vec<Option<TableDescription>>>,
+    /// Puts that the service has taken, or that the condition kept.
+    taken: Arc<AtomicU64>,
     /// Whether the writers should end soon.
     stopping: watch::Sender<bool>,
 }
@@ -128,9 +132,25 @@ impl DynamoDbSink {
             tables,
             limits: Limits::default(),
             rate,
-            place: OnceLock::new(),
+            found: Mutex::default(),
+            taken: Arc::default(),
             stopping: watch::Sender::new(false),
         })
+    }
+
+    fn preparation(&self) -> Result<Preparation<'_>> {
+        Ok(Preparation {
+            service: DynamoDb::connect(Arc::clone(&self.aws))?.with_patience(self.limits.patience),
+            tables: self.targets.tables.iter().zip(self.tables.iter().map(|table| table.name.as_str())).collect(),
+            patience: self.limits.patience,
+            create: self.options.create_tables,
+            most: self.options.max_write_units,
+        })
+    }
+
+    fn found(&self) -> MutexGuard<'_, Vec<Option<TableDescription>>> {
+        // A list that is replaced whole is good after a panic too.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets how much goes on at a time.
@@ -146,25 +166,44 @@ impl Sink for DynamoDbSink {
         "dynamodb".to_owned()
     }
 
-    /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says.
-    /// With `create_tables` the missing ones are created, once the others have passed.
+    /// Asks for every table: it must be there, become active within a minute, and have the keys that the pipeline says. With
+    /// `create_tables` it may be missing.
     fn prepare(&self, _begin: Begin) -> Result<Vec<String>> {
-        let service = DynamoDb::connect(Arc::clone(&self.aws))?.with_patience(self.limits.patience);
-        let Prepared { place, findings } = Preparation {
-            service,
-            tables: self.targets.tables.iter().zip(self.tables.iter().map(|table| table.name.as_str())).collect(),
-            patience: self.limits.patience,
-            create: self.options.create_tables,
-            most: self.options.max_write_units,
-        }
-        .run()?;
-        // Only the first call says something new.
-        let _ = self.place.set(place);
+        let preparation = self.preparation()?;
+        let found = preparation.look()?;
+        let findings = preparation.all_findings(&found);
+        *self.found() = found;
         Ok(findings)
     }
 
-    fn target(&self) -> Option<String> {
-        self.place.get().cloned()
+    /// Creates the tables that are missing, and says in the undo log where the run writes.
+    fn ready(&self) -> Result<Vec<String>> {
+        let preparation = self.preparation()?;
+        let mut found = self.found();
+        let created = preparation.create_missing(&mut found)?;
+        let mut said = vec![format!("writing {}", preparation.place(&found))];
+        said.extend(created.into_iter().map(|name| format!("table {name} was created")));
+        drop(found);
+        if let (Some(folder), Some(identity)) = (&self.options.undo_log, self.identity()) {
+            store::write_atomically(&folder.join(TARGET), identity.as_bytes())?;
+        }
+        Ok(said)
+    }
+
+    fn identity(&self) -> Option<String> {
+        let found = self.found();
+        let tables = self.tables.iter().zip(&*found).map(|(table, found)| TargetTable {
+            name: &table.name,
+            arn: found.as_ref().and_then(TableDescription::table_arn),
+            id: found.as_ref().and_then(TableDescription::table_id),
+        });
+        let (region, endpoint) = self.aws.dynamodb_address();
+        let target = Target { region, endpoint: endpoint.as_deref(), tables: tables.collect() };
+        serde_json::to_string(&target).ok()
+    }
+
+    fn taken(&self) -> Option<u64> {
+        Some(self.taken.load(Ordering::Relaxed))
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
@@ -181,13 +220,14 @@ impl Sink for DynamoDbSink {
         let (chunks, arriving) = unbounded_channel();
         let (late, refused) = mpsc::channel();
         let room = Arc::new(Semaphore::new(permits(self.limits.memory)));
-        let target = Target {
+        let target = queue::Target {
             client: self.aws.dynamodb(),
             tables: Arc::clone(&self.tables),
             place: self.aws.place(),
             limits: self.limits,
             condition: self.options.condition.clone(),
             rate: self.rate.clone(),
+            taken: Arc::clone(&self.taken),
             undo: self.options.undo_log.as_deref().map(|folder| UndoLog::open(&self.aws, folder, unit)).transpose()?,
         };
         let queue = Queue::new(target, late, self.stopping.subscribe());
@@ -218,6 +258,26 @@ impl Sink for DynamoDbSink {
     fn commit(&self, _written: &[Written]) -> Result<()> {
         Ok(())
     }
+}
+
+/// The file in the folder of an undo log that says where the run writes.
+const TARGET: &str = "target.json";
+
+/// Where a run writes.
+#[derive(serde::Serialize)]
+struct Target<'t> {
+    region: &'t str,
+    /// Another address than the service's own.
+    endpoint: Option<&'t str>,
+    tables: Vec<TargetTable<'t>>,
+}
+
+/// A table, by its name and by what tells it from one of the same name elsewhere or later.
+#[derive(serde::Serialize)]
+struct TargetTable<'t> {
+    name: &'t str,
+    arn: Option<&'t str>,
+    id: Option<&'t str>,
 }
 
 /// Bytes that a put takes beside its texts, about: its key, its places, what it costs.

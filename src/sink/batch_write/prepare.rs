@@ -37,41 +37,34 @@ pub(super) struct Preparation<'t> {
     pub(super) most: Option<NonZeroU32>,
 }
 
-/// What the look found.
-pub(super) struct Prepared {
-    /// Where the tables are, in words.
-    pub(super) place: String,
-    pub(super) findings: Vec<String>,
-}
-
 impl Preparation<'_> {
-    /// Looks at every table, creates the missing ones where that is wanted, and waits until all are active.
-    pub(super) fn run(&self) -> Result<Prepared> {
-        let mut missing = Vec::new();
-        let mut found = Vec::new();
-        for (table, name) in &self.tables {
-            let there = self.service.describe_table(name)?.is_some();
-            match there {
-                true => found.push(self.checked(table, name, false)?),
-                false if self.create => missing.push((*table, *name)),
-                false => return Err(self.missing(table, name)),
-            }
-        }
-        // Tables are created side by side.
-        for (table, name) in &missing {
+    /// Looks at every table; `None` for one that is missing and will be created.
+    pub(super) fn look(&self) -> Result<Vec<Option<TableDescription>>> {
+        let look = |(table, name): &(&Table, &str)| match self.service.describe_table(name)? {
+            Some(_) => self.checked(table, name, false).map(Some),
+            None if self.create => Ok(None),
+            None => Err(self.missing(table, name)),
+        };
+        self.tables.iter().map(look).collect()
+    }
+
+    /// Creates the missing ones, side by side, and waits until they are active; gives their names.
+    pub(super) fn create_missing(&self, found: &mut [Option<TableDescription>]) -> Result<Vec<String>> {
+        let missing: Vec<_> = found.iter_mut().zip(&self.tables).filter(|(found, _)| found.is_none()).collect();
+        for (_, (table, name)) in &missing {
             self.create(table, name)?;
         }
-        let mut findings = Vec::new();
-        for (table, name) in &missing {
-            found.push(self.checked(table, name, true)?);
-            findings.push(format!("table {name} was created"));
-        }
-        for description in &found {
-            let name = description.table_name().unwrap_or_default();
-            let table = self.tables.iter().find(|(_, known)| *known == name).map(|(table, _)| *table);
-            findings.extend(table.into_iter().flat_map(|table| self.findings(table, name, description)));
-        }
-        Ok(Prepared { place: self.place(found.first()), findings })
+        let created = missing.into_iter().map(|(found, (table, name))| {
+            *found = Some(self.checked(table, name, true)?);
+            Ok((*name).to_owned())
+        });
+        created.collect()
+    }
+
+    /// What the user should know of the tables that are there.
+    pub(super) fn all_findings(&self, found: &[Option<TableDescription>]) -> Vec<String> {
+        let there = found.iter().zip(&self.tables).filter_map(|(found, known)| Some((found.as_ref()?, known)));
+        there.flat_map(|(found, (table, name))| self.findings(table, name, found)).collect()
     }
 
     fn about(&self, name: &str, error: Error) -> Error {
@@ -118,9 +111,14 @@ impl Preparation<'_> {
     }
 
     /// The first line: which account and region, and which tables under which names.
-    fn place(&self, found: Option<&TableDescription>) -> String {
-        let account =
-            found.and_then(TableDescription::table_arn).and_then(|arn| arn.split(':').nth(4)).filter(|account| !account.is_empty());
+    pub(super) fn place(&self, found: &[Option<TableDescription>]) -> String {
+        let account = found
+            .iter()
+            .flatten()
+            .next()
+            .and_then(TableDescription::table_arn)
+            .and_then(|arn| arn.split(':').nth(4))
+            .filter(|account| !account.is_empty());
         let tables = self
             .tables
             .iter()

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub(super) struct Target {
     pub(super) condition: Condition,
     /// `None` where the rate is not limited.
     pub(super) rate: Option<Arc<Mutex<Rate>>>,
+    /// Counts the puts that are done.
+    pub(super) taken: Arc<AtomicU64>,
     /// Where what puts replace is written down, if it is.
     pub(super) undo: Option<UndoLog>,
 }
@@ -526,6 +529,7 @@ impl Queue {
 
     /// The put is done, one way or another; the next one of its key may go.
     fn free(&mut self, put: &Put) {
+        self.target.taken.fetch_add(1, Ordering::Relaxed);
         self.busy.remove(&put.hash());
         self.fresh[put.table()].unpark();
     }
