@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::codec::canonical;
 use crate::codec::ddb_json::{PutRecord, decode_put_record};
 use crate::error::{Error, Kind, Result};
+use crate::exec::work::UNDO;
 use crate::model::Arena;
 
 /// Hashes of keys in memory: some 64 MB.
@@ -41,13 +42,18 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
+/// The number in the name of a log that was set aside.
+pub(super) fn number_of(name: &str) -> Option<u32> {
+    name.strip_prefix(UNDO)?.strip_prefix('.')?.parse().ok()
+}
+
 /// The logs of earlier runs in a work folder: `undo.1`, `undo.2` …, in their order.
 pub(super) fn earlier(work: &Path) -> Result<Vec<String>> {
     let list = || -> io::Result<Vec<(u32, String)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(work)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            if let Some(number) = name.strip_prefix("undo.").and_then(|number| number.parse().ok()) {
+            if let Some(number) = number_of(&name) {
                 found.push((number, name));
             }
         }
