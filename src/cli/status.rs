@@ -26,7 +26,8 @@ fn text(status: &Status) -> String {
         state => format!("{state}\n"),
     };
     let _ = writeln!(out, "to: {}", status.sinks.join(", "));
-    if let Some(pass) = &status.pass {
+    // Of a run that was stopped the units tell what is done; what it had read beyond them is done again.
+    if let Some(pass) = status.pass.as_ref().filter(|_| status.state == "running") {
         let _ = write!(out, "{pass}: {}", thousands(status.items));
         if let Some(all) = status.items_in_all {
             let percent = status.items.saturating_mul(100).checked_div(all).unwrap_or(100);

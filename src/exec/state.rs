@@ -1,7 +1,7 @@
 //! What a run keeps in its work folder so that it can go on: what it is, and what its survey found.
 //!
 //! `run.json` is written before anything else and says by hashes which pipeline, exports and options the run has; a run of the same
-//! ones goes on where that one stopped. `report.json` is written last: with it the run is finished. No file holds a secret.
+//! ones goes on where that one stopped. `report.json` is written last, and then what only going on needs is removed: the run is finished. No file holds a secret.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,7 +121,8 @@ pub(super) fn look(work: &Path) -> Result<Found> {
     if identity.taken_back {
         return Ok(Found::TakenBack(identity));
     }
-    Ok(if work.join(REPORT).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
+    // What only a run that goes on needs is removed last of all, so with it the end was not reached.
+    Ok(if work.join(REPORT).exists() && !work.join(SHAPES).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
 }
 
 /// Whether a run of this identity goes on in the folder, or begins anew. A run that was stopped before its survey had ended has written
@@ -198,7 +199,15 @@ pub(super) fn keep_survey(work: &Path, shapes: &[Shape], collisions: &Collisions
 }
 
 /// What the survey of the same run found before it was stopped, if it came to its end.
+///
+/// A run that has its report, and was stopped while it removed the rest, needs no collisions any more.
 pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)>> {
+    if work.join(REPORT).exists()
+        && let Some(shapes) = read(&work.join(SHAPES))?
+        && let Ok(shapes) = serde_json::from_slice(&shapes)
+    {
+        return Ok(Some((shapes, Collisions::default())));
+    }
     let (Some(shapes), Some(collisions)) = (read(&work.join(SHAPES))?, read(&work.join(COLLISIONS))?) else { return Ok(None) };
     match (serde_json::from_slice(&shapes), Collisions::from_bytes(&collisions)) {
         (Ok(shapes), Some(collisions)) => Ok(Some((shapes, collisions))),
@@ -210,7 +219,7 @@ pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)
 
 /// Takes away what only a run that goes on needs; the run is finished.
 pub(super) fn tidy(work: &Path) {
-    for name in [TARGETS, SHAPES, COLLISIONS, PROGRESS] {
+    for name in [TARGETS, COLLISIONS, PROGRESS, SHAPES] {
         // A file that stays is in nobody's way.
         let _ = fs::remove_file(work.join(name));
     }

@@ -282,7 +282,7 @@ fn take_back(
         drop(batches);
         let mut open: HashMap<String, Batch> = HashMap::new();
         let read = files.iter().try_for_each(|file| {
-            log::first_records(file, |line, record| {
+            log::records(file, |line, record| {
                 if ended.load(Ordering::Acquire) {
                     return Err(Error::new(Kind::Bug, "the workers ended before the log"));
                 }

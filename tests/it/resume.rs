@@ -341,9 +341,9 @@ fn another_pipeline_or_export_or_option_does_not_go_on_with_a_stopped_run() {
     };
     let run = stopped();
     for (pipeline, export, more, differs) in [
-        (other.as_str(), &export[..], &[][..], "differs: pipeline\n"),
-        (PIPELINE, &export[..2], &[][..], "differs: exports, sinks or other options\n"),
-        (PIPELINE, &export[..], &["--only", "Document"][..], "differs: sinks or other options\n"),
+        (other.as_str(), &export[..], &[][..], "differs: the pipeline\n"),
+        (PIPELINE, &export[..2], &[][..], "differs: the exports\n"),
+        (PIPELINE, &export[..], &["--only", "Document"][..], "differs: --only\n"),
     ] {
         let ran = run_with(&run, pipeline, export, more).expect(2);
         assert!(ran.stderr.contains("the work folder holds a run that was stopped, and this is another one"), "{}", ran.stderr);

@@ -169,8 +169,8 @@ impl Run {
     /// Bytes of the undo log.
     fn logged(&self) -> u64 {
         let Ok(entries) = fs::read_dir(self.work().join("undo")) else { return 0 };
-        let of_units = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("unit-"));
-        of_units.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+        let lines = entries.filter_map(Result::ok).filter(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl"));
+        lines.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
     }
 }
 

@@ -132,6 +132,13 @@ impl DynamoDb {
                     .await
             };
             let Some(mut answer) = self.ask("dynamodb:Scan", table, &[], &send)? else { return Ok(()) };
+            // The service always gives a list, so an answer without one was cut on its way.
+            let broken = |what: &str| {
+                Error::new(Kind::Unavailable, what).with("action", "dynamodb:Scan").with("table", table).with("at", self.place())
+            };
+            if answer.items.is_none() {
+                return Err(broken("an answer without items"));
+            }
             let mut read = Page::default();
             for item in answer.items() {
                 write_line(item, &mut read.lines).map_err(|error| error.with("table", table).with("at", self.place()))?;
@@ -143,7 +150,11 @@ impl DynamoDb {
                 pace.rate.took(expected, units)?;
             }
             expectation.learn(units, read.items);
-            start = answer.last_evaluated_key.take().filter(|key| !key.is_empty());
+            let next = answer.last_evaluated_key.take().filter(|key| !key.is_empty());
+            if next.is_some() && next == start {
+                return Err(broken("an answer that leads to the same page again"));
+            }
+            start = next;
             if !take(read)? || start.is_none() {
                 return Ok(());
             }

@@ -1,11 +1,12 @@
-//! Reads the undo log of a unit: the first record of each key, in bounded memory.
+//! Reads the undo log of a unit: the record of each key that tells what the run replaced, in bounded memory.
 //!
-//! A unit that is run again appends its puts again, and what it read then may be its own items; so of several records of one key only the
-//! first tells what was there before. A run puts each key once, so that all records of a key are in the file of one unit. Which keys were
+//! A unit that is run again appends its puts again, and what it read then may be its own items. So of several records of one key the last
+//! one counts that found something else than the run had written, and the first where there is none such. A run puts each key once, so that all records of a key are in the file of one unit. Which keys were
 //! seen is kept as 128-bit hashes. A file of more records than fit is walked over several times, each time for another part of the keys;
 //! so nothing but one part of the hashes is in memory, and nothing is copied on disk.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::work::UNDO;
 use crate::model::Arena;
 
-/// Hashes of keys in memory: some 64 MB.
-const HASHES: u64 = 2_000_000;
+/// Keys in memory, each as a hash with a line number: some 64 MB.
+const HASHES: u64 = 1_500_000;
 
 /// The files of a log, in the order of their units.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -69,11 +70,11 @@ pub(super) fn earlier(work: &Path) -> Result<Vec<String>> {
 /// The tables that the records name.
 ///
 /// # Errors
-/// As [`first_records`].
+/// As [`records`].
 pub(super) fn tables(files: &[PathBuf]) -> Result<BTreeSet<String>> {
     let mut tables = BTreeSet::new();
     for file in files {
-        first_records(file, |_, record| {
+        records(file, |_, record| {
             if !tables.contains(record.table) {
                 tables.insert(record.table.to_owned());
             }
@@ -83,16 +84,16 @@ pub(super) fn tables(files: &[PathBuf]) -> Result<BTreeSet<String>> {
     Ok(tables)
 }
 
-/// Gives the first record of each key, with its line, in the order of the file.
+/// Gives the record of each key that tells what was replaced, with its line, in the order of the file.
 ///
 /// # Errors
 /// Kind `Input` when a line is no record, the last one excepted where its end is missing: the machine or the program stopped while it was
 /// written, and its put was never sent. What `take` says.
-pub(super) fn first_records(path: &Path, take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
-    first_records_by(path, HASHES, take)
+pub(super) fn records(path: &Path, take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
+    records_by(path, HASHES, take)
 }
 
-fn first_records_by(path: &Path, hashes: u64, mut take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
+fn records_by(path: &Path, hashes: u64, mut take: impl FnMut(&[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
     let mut lines = 0_u64;
     each_line(path, |_, _| {
         lines += 1;
@@ -100,26 +101,47 @@ fn first_records_by(path: &Path, hashes: u64, mut take: impl FnMut(&[u8], &PutRe
     })?;
     let passes = u128::from(lines.div_ceil(hashes).max(1));
     let mut scratch = Vec::new();
-    let mut arena = Arena::new();
     for pass in 0..passes {
-        let mut seen: HashSet<u128, FxBuildHasher> = HashSet::default();
-        each_line(path, |number, line| {
-            arena.reset();
-            let wrong = |found: String| {
-                Error::new(Kind::Input, "a line of the undo log cannot be read")
-                    .with("file", path.display())
-                    .with("line", number)
-                    .with("found", found)
-                    .with("hint", "the file was changed or damaged after the run; what stands before this line may be taken back, nothing behind it is")
-            };
-            let text = std::str::from_utf8(line).map_err(|_| wrong("text that is not UTF-8".to_owned()))?;
-            let record = decode_put_record(text, &arena).map_err(|reason| wrong(reason.to_string()))?;
-            let hash = hash_of(&record, &mut scratch);
+        let mut chosen: HashMap<u128, u64, FxBuildHasher> = HashMap::default();
+        each_record(path, |number, _, record| {
+            let hash = hash_of(record, &mut scratch);
             // The remainder spreads as evenly as the hash does, which knows nothing of it.
-            if hash % passes == pass && seen.insert(hash) { take(line, &record) } else { Ok(()) }
+            if hash % passes == pass {
+                let foreign = |record: &PutRecord<'_>| {
+                    record.old.as_ref().is_none_or(|old| canonical::hash_item(old, &mut Vec::new()) != record.wrote)
+                };
+                match chosen.entry(hash) {
+                    Entry::Vacant(entry) => drop(entry.insert(number)),
+                    Entry::Occupied(mut entry) if foreign(record) => drop(entry.insert(number)),
+                    Entry::Occupied(_) => {}
+                }
+            }
+            Ok(())
         })?;
+        let mut chosen: Vec<u64> = chosen.into_values().collect();
+        chosen.sort_unstable();
+        let mut chosen = chosen.into_iter().peekable();
+        each_record(path, |number, line, record| if chosen.next_if_eq(&number).is_some() { take(line, record) } else { Ok(()) })?;
     }
     Ok(())
+}
+
+/// Gives each record with its line and its number.
+fn each_record(path: &Path, mut take: impl FnMut(u64, &[u8], &PutRecord<'_>) -> Result<()>) -> Result<()> {
+    let mut arena = Arena::new();
+    each_line(path, |number, line| {
+        arena.reset();
+        let wrong = |found: String| {
+            Error::new(Kind::Input, "a line of the undo log cannot be read")
+                .with("file", path.display())
+                .with("line", number)
+                .with("found", found)
+                .with("hint", "the file was changed or damaged after the run; nothing was taken back")
+        };
+        let text = std::str::from_utf8(line).map_err(|_| wrong("text that is not UTF-8".to_owned()))?;
+        let record = decode_put_record(text, &arena).map_err(|reason| wrong(reason.to_string()))?;
+        take(number, line, &record)
+    })
 }
 
 /// A number for a key in its table; numbers in the key count by value.
@@ -153,6 +175,7 @@ fn failed(path: &Path, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Item, Value};
 
     fn line(key: &str, wrote: u128) -> String {
         format!("{{\"table\":\"t\",\"key\":{{\"n\":{{\"N\":\"{key}\"}}}},\"wrote\":\"{wrote:032x}\",\"old\":null}}\n")
@@ -163,7 +186,7 @@ mod tests {
         let path = folder.path().join("unit-00001.jsonl");
         fs::write(&path, text).unwrap();
         let mut found = Vec::new();
-        first_records_by(&path, hashes, |_, record| {
+        records_by(&path, hashes, |_, record| {
             found.push(record.wrote);
             Ok(())
         })?;
@@ -172,10 +195,44 @@ mod tests {
     }
 
     #[test]
-    fn the_first_record_of_a_key_wins_for_any_number_of_passes() {
-        let text: String = [("1", 1), ("2", 2), ("1.0", 3), ("3", 4), ("2", 5)].iter().map(|(key, wrote)| line(key, *wrote)).collect();
+    fn the_last_record_that_found_what_the_run_had_not_written_wins_for_any_number_of_passes() {
+        let arena = Arena::new();
+        let mut own = Item::new_in(&arena);
+        own.push("n", Value::N("1"));
+        let wrote = canonical::hash_item(&own, &mut Vec::new());
+        let record = |key: &str, old: &str| {
+            format!("{{\"table\":\"t\",\"key\":{{\"k\":{{\"N\":\"{key}\"}}}},\"wrote\":\"{wrote:032x}\",\"old\":{old}}}\n")
+        };
+        let (ours, theirs) = (r#"{"n":{"N":"1.0"}}"#, r#"{"n":{"N":"2"}}"#);
+        let cases: [(&[&str], &str); 6] = [
+            (&["null", ours], "null"),
+            (&[theirs, ours, ours], theirs),
+            (&["null", theirs, ours], theirs),
+            (&[ours, theirs], theirs),
+            (&[theirs, "null"], "null"),
+            (&[ours, ours], ours),
+        ];
+        let mut text = String::new();
+        for round in 0..3 {
+            for (at, (olds, _)) in cases.iter().enumerate() {
+                if let Some(old) = olds.get(round) {
+                    text.push_str(&record(&at.to_string(), old));
+                }
+            }
+        }
         for hashes in [1, 2, 100] {
-            assert_eq!(read(&text, hashes).unwrap(), [1, 2, 4], "{hashes}");
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("unit-00001.jsonl");
+            fs::write(&path, &text).unwrap();
+            let mut found = std::collections::BTreeMap::new();
+            records_by(&path, hashes, |_, record| {
+                let Some(Value::N(key)) = record.key.get("k") else { panic!("no key") };
+                found.insert(key.to_owned(), String::from_utf8(record.old_json.to_vec()).unwrap());
+                Ok(())
+            })
+            .unwrap();
+            let expected = cases.iter().enumerate().map(|(at, (_, old))| (at.to_string(), (*old).to_owned())).collect();
+            assert_eq!(found, expected, "{hashes}");
         }
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Compression, Options};
 use crate::model::{Billing, Format, KeySchema, Table};
+use crate::sink::import_files::COUNTS;
 use crate::store::OutputFolder;
 
 /// Stands for the bucket where it is not known.
@@ -231,7 +232,7 @@ impl Place<'_> {
         } else {
             ("sh import.sh new|existing BUCKET", ", after they were copied to s3://BUCKET/".to_owned())
         };
-        text.push_str(&format!("# Loads these files with the AWS CLI{how}. From this folder: {usage}\n"));
+        text.push_str(&format!("# Loads these files with the AWS CLI{how}: {usage}\n"));
         text.push_str("#   new       into tables that do not exist yet: ImportTable, which makes them\n");
         text.push_str("#   existing  into tables that exist: StartBulkPutItems; an item with the same key is replaced\n");
         text.push_str("# `dynamorph load` does the former too, follows the imports and compares the counts.\n");
@@ -242,18 +243,32 @@ impl Place<'_> {
             text.push_str(&format!("text() {{ aws s3 cp {}\"$1\" -; }}\n", quoted(&format!("s3://{}/{}", self.bucket, self.prefix))));
         } else {
             text.push_str("bucket=${2:?the bucket is missing}\n");
+            text.push_str("case \"$bucket\" in\n");
+            text.push_str(
+                "    *[!a-z0-9.-]*) echo 'the bucket is a name alone, without s3:// and without a prefix' >&2; exit 2 ;;\nesac\n",
+            );
+            text.push_str("cd \"$(dirname \"$0\")\"\n");
+            text.push_str(&format!(
+                "[ -f {COUNTS} ] || {{ echo 'run the file itself: it loads the folder that it lies in' >&2; exit 2; }}\n"
+            ));
             text.push_str(&format!("text() {{ sed \"s/{BUCKET}/$bucket/\" \"$1\"; }}\n\n"));
-            text.push_str("aws s3 sync . \"s3://$bucket/\"\n");
+            text.push_str("aws s3 sync . \"s3://$bucket/\"\n# An import reads all that lies there, so nothing of an earlier run may.\n");
+            for (table, _) in tables.clone() {
+                let data = format!("{}/data", table.name);
+                text.push_str(&format!("aws s3 sync {} \"s3://$bucket/\"{} --delete\n", quoted(&data), quoted(&data)));
+            }
         }
         for (table, service_name) in tables {
             let request = |file: &str| quoted(&format!("{}/{file}", table.name));
             text.push_str(&format!("\n# {} is {} in the service\n", table.name.escape_debug(), service_name.escape_debug()));
+            let send = |action: &str, file: &str| {
+                format!("    request=$(text {})\n    aws dynamodb {action} --cli-input-json \"$request\"\n", request(file))
+            };
             text.push_str("if [ \"$1\" = new ]; then\n");
-            text.push_str(&format!("    aws dynamodb import-table --cli-input-json \"$(text {})\"\nelse\n", request("table.json")));
-            text.push_str(&format!(
-                "    aws dynamodb start-bulk-put-items --cli-input-json \"$(text {})\"\nfi\n",
-                request("bulk-put.json")
-            ));
+            text.push_str(&send("import-table", "table.json"));
+            text.push_str("else\n");
+            text.push_str(&send("start-bulk-put-items", "bulk-put.json"));
+            text.push_str("fi\n");
         }
         text
     }
