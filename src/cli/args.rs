@@ -98,7 +98,7 @@ pub(crate) enum Dialect {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log.
+    /// The work folder of the run: what --work says, or .dynamorph/PIPELINE. The run had --undo-log. Region and address are those of the run.
     pub(crate) work: PathBuf,
     /// Only this table, by its real name. Repeat for more.
     #[arg(long, value_name = "NAME")]

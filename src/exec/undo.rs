@@ -191,6 +191,11 @@ fn judge(wrote: u128, old: Option<u128>, current: Option<u128>) -> End {
 /// are not those that the run wrote to; then nothing was changed. Kind `Input` when the log cannot be read; kind `Service` or `Unavailable`
 /// when the service refuses or does not answer. What was taken back until then stays so; the same command goes on.
 pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone> {
+    if options.log != UNDO && log::number_of(&options.log).is_none() {
+        return Err(Error::new(Kind::Usage, "no undo log has such a name")
+            .with("found", &options.log)
+            .with("expected", "undo, or undo.1, undo.2 … of earlier runs in the folder"));
+    }
     let folder = options.work.join(&options.log);
     let files = log::files(&folder)?;
     let target = target::read(&folder)?;

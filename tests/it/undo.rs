@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -135,23 +135,12 @@ impl Run {
 
     fn undo_command(&self, more: &[&str]) -> Command {
         let work = self.folder.join("work");
-        self.say_where();
         self.command(&[&["undo", &work][..], more].concat())
     }
 
     /// Where the run wrote, as its log says it.
     fn target(&self) -> Value {
         json!({ "region": "us-east-1", "endpoint": self.url, "tables": [{ "name": "prod-copy", "arn": null, "id": null }] })
-    }
-
-    /// Writes down where the run wrote, unless it is there.
-    fn say_where(&self) {
-        for log in ["undo", "undo.1"] {
-            let path = self.work().join(log).join("target.json");
-            if path.parent().is_some_and(Path::exists) && !path.exists() {
-                fs::write(path, self.target().to_string()).expect("a file can be written");
-            }
-        }
     }
 
     /// Writes another place down than the run wrote to.
@@ -262,7 +251,6 @@ fn an_undo_acts_only_where_the_run_wrote() {
     let before = held(&server);
     let run = Run::new(10, &server.url(), &[]);
     run.run().expect(0);
-    run.say_where();
     let after = held(&server);
     let ran = run.undo_elsewhere(&["--region", "eu-west-3"]).expect(2);
     let shown = |place: &str| ran.stderr.contains(&format!("{place} at {}", run.url));
@@ -271,7 +259,11 @@ fn an_undo_acts_only_where_the_run_wrote() {
     assert!(ran.stderr.contains("at http://127.0.0.1:9") && !ran.stderr.contains("goes on with"), "{}", ran.stderr);
     assert_eq!(held(&server), after);
 
+    // A look says where as well.
+    let look = run.undo_elsewhere(&["--dry-run"]).expect(0);
     let ran = run.undo_elsewhere(&[]).expect(0);
+    assert_eq!(look.stderr, ran.stderr);
+    assert!(look.stdout.contains("nothing was changed (--dry-run): 10 items would be taken back"), "{}", look.stdout);
     let place = format!("taking back table prod-copy in account 000000000000, {} (region us-east-1)\n", run.url);
     assert!(ran.stderr.starts_with(&place), "{}", ran.stderr);
     assert_eq!(held(&server), before);
@@ -322,10 +314,7 @@ fn a_log_that_does_not_say_where_the_run_wrote_is_taken_back_where_the_command_l
     let before = held(&server);
     let run = Run::new(10, &server.url(), &[]);
     run.run().expect(0);
-    let path = run.work().join("undo/target.json");
-    if path.exists() {
-        fs::remove_file(path).expect("a file can be removed");
-    }
+    fs::remove_file(run.work().join("undo/target.json")).expect("a file can be removed");
     let ran = run.undo_elsewhere(&["--endpoint-url", &run.url]).expect(2);
     assert!(ran.stderr.contains("the undo log does not say where the run wrote") && ran.stderr.contains("--region"), "{}", ran.stderr);
     assert_ne!(held(&server), before);
@@ -361,6 +350,8 @@ fn what_others_changed_since_is_left_alone_and_named() {
     let since = "changed since";
     assert_eq!(left, [named(3, since), named(4, since), named(5, since), named(6, "already gone")]);
     let ran = run.undo(&[]).expect(3);
+    assert!(!run.work().join("undo/taken-back").exists());
+    assert!(ran.stdout.contains("0 items taken back;"), "{}", ran.stdout);
     assert!(ran.stdout.contains("4 items were left alone") && ran.stdout.contains("left.jsonl"), "{}", ran.stdout);
 }
 
@@ -483,6 +474,8 @@ fn an_undo_needs_a_log_and_a_folder_that_no_run_uses() {
     let ran = run.undo(&[]).expect(2);
     assert!(ran.stderr.contains("found: undo.1") && ran.stderr.contains("--log"), "{}", ran.stderr);
     fs::remove_dir_all(run.work()).expect("a folder can be removed");
+    let ran = run.undo(&["--log", "undo/"]).expect(2);
+    assert!(ran.stderr.contains("no undo log has such a name"), "{}", ran.stderr);
 
     run.run().expect(0);
     let lock = fs::File::open(run.work().join("dynamorph.lock")).expect("the folder has a lock");

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::codec::canonical;
 use crate::codec::ddb_json::{PutRecord, decode_put_record};
 use crate::error::{Error, Kind, Result};
+use crate::exec::work::UNDO;
 use crate::model::Arena;
 
 /// Keys in memory, each as a hash with a line number: some 64 MB.
@@ -42,13 +43,18 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
+/// The number in the name of a log that was set aside.
+pub(super) fn number_of(name: &str) -> Option<u32> {
+    name.strip_prefix(UNDO)?.strip_prefix('.')?.parse().ok()
+}
+
 /// The logs of earlier runs in a work folder: `undo.1`, `undo.2` …, in their order.
 pub(super) fn earlier(work: &Path) -> Result<Vec<String>> {
     let list = || -> io::Result<Vec<(u32, String)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(work)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            if let Some(number) = name.strip_prefix("undo.").and_then(|number| number.parse().ok()) {
+            if let Some(number) = number_of(&name) {
                 found.push((number, name));
             }
         }
@@ -250,5 +256,15 @@ mod tests {
         let names: Vec<_> = files(folder.path()).unwrap().into_iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         assert_eq!(names, ["unit-00001.jsonl", "unit-00002.jsonl"]);
         assert_eq!(files(&folder.path().join("nothing")).unwrap(), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn logs_of_earlier_runs_are_found_in_the_order_of_the_runs() {
+        let work = tempfile::tempdir().unwrap();
+        for name in ["undo", "undo.10", "undo.2", "undo.old", "rejects.1"] {
+            fs::create_dir(work.path().join(name)).unwrap();
+        }
+        assert_eq!(earlier(work.path()).unwrap(), ["undo.2", "undo.10"]);
+        assert_eq!(earlier(&work.path().join("nothing")).unwrap(), Vec::<String>::new());
     }
 }
