@@ -124,6 +124,13 @@ fn append_key(kind: u8, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Whether the service takes it as the name of a table: 3 to 255 letters, digits, `_`, `.` and `-` (AWS, *Supported data types and naming
+/// rules in Amazon `DynamoDB`*).
+#[must_use]
+pub fn is_table_name(name: &str) -> bool {
+    (3..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
 /// A number with a comma at every thousand, for messages: `409,601`.
 #[must_use]
 pub fn thousands(number: impl fmt::Display) -> String {

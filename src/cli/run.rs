@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dynamorph::error::{Error, Kind};
+use dynamorph::limits::is_table_name;
 use dynamorph::sink::batch_write::{self, Condition};
 use dynamorph::store::{Location, OutputFolder, S3Folder};
 use dynamorph::{Destination, Input, Job, LoadOptions, Options, Plan};
@@ -221,6 +222,11 @@ pub(crate) fn table_names(pairs: &[String]) -> Result<BTreeMap<String, String>, 
     for pair in pairs {
         match pair.split_once('=') {
             Some((name, real)) if !name.is_empty() && !real.is_empty() => {
+                if !is_table_name(real) {
+                    return Err(Error::new(Kind::Usage, format!("`{real}` cannot be the name of a table"))
+                        .with("found", format_args!("--table {pair}"))
+                        .with("expected", "3 to 255 of a-z A-Z 0-9 _ . -"));
+                }
                 if names.insert(name.to_owned(), real.to_owned()).is_some() {
                     return Err(Error::new(Kind::Usage, format!("--table names `{name}` twice")).with("found", pair));
                 }

@@ -12,6 +12,7 @@ use crate::exec::record::Holds;
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
+use crate::limits;
 use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
 use crate::sink::batch_files::BatchFiles;
@@ -195,8 +196,7 @@ pub(super) fn check_table_names(plan: &Plan, names: &BTreeMap<String, String>) -
             return Err(Error::new(Kind::Usage, format!("--table renames `{name}`, which is no table of the pipeline"))
                 .with("known", known.join(", ")));
         }
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        if !(3..=255).contains(&real.len()) || !real.bytes().all(allowed) {
+        if !limits::is_table_name(real) {
             return Err(Error::new(Kind::Usage, format!("`{real}` cannot be the name of a table"))
                 .with("found", format_args!("--table {name}={real}"))
                 .with("expected", "3 to 255 of a-z A-Z 0-9 _ . -"));

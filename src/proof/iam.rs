@@ -353,7 +353,8 @@ impl PolicyWriter<'_> {
     fn undo(&mut self) {
         if self.access.undo {
             let tables = self.tables();
-            self.allow("TakeBack", &["dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"], tables);
+            let actions = ["dynamodb:DescribeTable", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"];
+            self.allow("TakeBack", &actions, tables);
         }
     }
 

@@ -136,7 +136,7 @@ fn each_record(path: &Path, mut take: impl FnMut(u64, &[u8], &PutRecord<'_>) -> 
                 .with("file", path.display())
                 .with("line", number)
                 .with("found", found)
-                .with("hint", "the file was changed or damaged after the run; nothing was taken back")
+                .with("hint", "the file was changed or damaged after the run; nothing of this file was taken back")
         };
         let text = std::str::from_utf8(line).map_err(|_| wrong("text that is not UTF-8".to_owned()))?;
         let record = decode_put_record(text, &arena).map_err(|reason| wrong(reason.to_string()))?;
