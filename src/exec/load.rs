@@ -240,6 +240,14 @@ fn requests(folder: &S3Folder, options: &LoadOptions) -> Result<Vec<Request>> {
     };
     let text = bucket.get_whole(&format!("{root}{COUNTS}"))?.ok_or_else(|| lacks(&COUNTS))?;
     let counts: Counts = serde_json::from_slice(&text).map_err(|cause| unreadable(folder, COUNTS, cause))?;
+    for name in bucket.list(root, Some("/"))?.folders.iter().filter_map(|folder| folder.strip_prefix(root)?.strip_suffix('/')) {
+        if counts.tables.iter().all(|table| table.table != name) && bucket.head(&format!("{root}{name}/table.json"))?.is_some() {
+            return Err(Error::new(Kind::Input, "there are files for a table that counts.json does not list")
+                .with("folder", folder)
+                .with("table", name)
+                .with("hint", "copy all that the run wrote, and nothing else, to a prefix of its own"));
+        }
+    }
     for name in options.only.iter().chain(options.table_names.keys()) {
         if !counts.tables.iter().any(|table| table.table == *name) {
             let known: Vec<_> = counts.tables.iter().map(|table| table.table.as_str()).collect();

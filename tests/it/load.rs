@@ -190,6 +190,12 @@ fn what_cannot_be_imported_is_refused_before_anything_is_asked_of_the_service() 
     bucket.put_whole("out/docs/data/_SUCCESS", Vec::new()).unwrap();
     refused(&[&files], 1, &["does not hold the objects that the run wrote", "expected: 1 object,", "found: 2 objects", "out/docs/data/"]);
     bucket.delete(&["out/docs/data/_SUCCESS"]).unwrap();
+    let counts = bucket.get_whole("out/counts.json").unwrap().unwrap();
+    let mut fewer: Value = serde_json::from_slice(&counts).unwrap();
+    fewer["tables"].as_array_mut().unwrap().remove(0);
+    bucket.put_whole("out/counts.json", fewer.to_string().into_bytes()).unwrap();
+    refused(&[&files], 1, &["files for a table that counts.json does not list", "table: docs"]);
+    bucket.put_whole("out/counts.json", counts).unwrap();
     bucket.put_whole("out/docs/table.json", b"{}".to_vec()).unwrap();
     refused(&[&files], 1, &["has no TableCreationParameters", "out/docs/table.json"]);
     bucket.put_whole("out/counts.json", b"{}".to_vec()).unwrap();
