@@ -33,7 +33,8 @@ use crate::codec::canonical::hash_item;
 use crate::codec::ddb_json::{PutRecord, decode_put_record, write_string};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer};
-use crate::exec::state;
+use crate::exec::state::{self, Found};
+use crate::exec::units::UnitReport;
 use crate::exec::work::{UNDO, WorkFolder};
 use crate::model::{Arena, Item};
 use crate::store;
@@ -209,6 +210,9 @@ pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone
             .with("found", marker.display())
             .with("hint", "what is under its keys now may be of a later run, which has an undo log of its own"));
     }
+    if options.log == UNDO {
+        check_whole(&options.work, &folder)?;
+    }
     let reached = target::reached(&options.service, target.as_ref())?;
     let tables = match target {
         Some(target) => target.tables,
@@ -237,6 +241,36 @@ pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone
         store::write_atomically(&marker, b"every item of this log was taken back\n")?;
     }
     Ok(undone)
+}
+
+/// Checks that the log has a record for each item that a unit of the run wrote. One that lost lines would take back only a part.
+fn check_whole(work: &Path, folder: &Path) -> Result<()> {
+    let identity = match state::look(work)? {
+        Found::Unfinished(identity) | Found::Finished(identity) | Found::TakenBack(identity) => identity,
+        Found::Nothing => return Ok(()),
+    };
+    let Some(sink) = identity.sinks.iter().position(|name| name == "dynamodb") else { return Ok(()) };
+    for unit in (1..).take(identity.units).filter(|unit| UnitReport::path(work, *unit).exists()) {
+        let report = UnitReport::load(work, unit)?;
+        let written = report.written.get(sink);
+        let items: u64 = written.iter().flat_map(|written| written.items.values().chain(written.kept.values())).sum();
+        let path = log::file(folder, unit);
+        let mut logged = 0;
+        if path.exists() {
+            log::records(&path, |_, _| {
+                logged += 1;
+                Ok(())
+            })?;
+        }
+        if logged < items {
+            return Err(Error::new(Kind::Input, "the undo log lacks records of items that the run wrote")
+                .with("file", path.display())
+                .with("expected", format_args!("{items} keys at least"))
+                .with("found", logged)
+                .with("hint", "the file was changed or lost after the run; nothing was taken back"));
+        }
+    }
+    Ok(())
 }
 
 /// There is nothing to take back; names the logs of earlier runs, where there are some.

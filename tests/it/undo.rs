@@ -512,6 +512,28 @@ fn the_log_of_an_earlier_run_is_kept_and_can_be_taken_back_after_the_later_one()
 }
 
 #[test]
+fn a_log_that_lost_records_takes_nothing_back() {
+    let server = server(0);
+    let empty = held(&server);
+    let run = Run::new(30, &server.url(), &[]);
+    run.run().expect(0);
+    let before = held(&server);
+    let log = run.work().join("undo/unit-00001.jsonl");
+    let text = fs::read_to_string(&log).expect("there is a log");
+    let half: String = text.lines().skip(5).flat_map(|line| [line, "\n"]).collect();
+    fs::write(&log, half).expect("it can be written");
+    for _ in 0..2 {
+        let ran = run.undo(&[]).expect(1);
+        assert!(ran.stderr.contains("lacks records") && ran.stderr.contains("expected: 10 keys at least"), "{}", ran.stderr);
+        assert_eq!(held(&server), before);
+        drop(fs::remove_file(&log));
+    }
+    fs::write(&log, text).expect("it can be written");
+    run.undo(&[]).expect(0);
+    assert_eq!(held(&server), empty);
+}
+
+#[test]
 fn a_run_whose_log_cannot_be_written_sends_nothing() {
     let server = server(300);
     let run = Run::new(300, &server.url(), &["--max-write-units", "600"]);

@@ -23,6 +23,11 @@ use crate::model::Arena;
 /// Keys in memory, each as a hash with a line number: some 64 MB.
 const HASHES: u64 = 1_500_000;
 
+/// The file of a unit.
+pub(super) fn file(folder: &Path, unit: u32) -> PathBuf {
+    folder.join(format!("unit-{unit:05}.jsonl"))
+}
+
 /// The files of a log, in the order of their units.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = || -> io::Result<Vec<PathBuf>> {
