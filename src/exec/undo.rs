@@ -222,8 +222,9 @@ pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone
     let service = DynamoDb::connect(Aws::connect(&reached)?)?;
     let found = target::compare(&service, &tables)?;
     observer.event(Event::TakingBack(found));
-    // From here on tables change, and no run may go on with what is gone.
-    if !options.dry_run && options.log == UNDO {
+    // From here on tables change, and no run may go on with what is gone: a later one that was stopped may have put the same items.
+    let stopped = matches!(state::look(&options.work)?, Found::Unfinished(_));
+    if !options.dry_run && (options.log == UNDO || stopped) {
         state::taken_back(&options.work)?;
     }
     let names: BTreeSet<String> = tables.into_iter().map(|table| table.name).collect();

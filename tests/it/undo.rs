@@ -512,6 +512,21 @@ fn the_log_of_an_earlier_run_is_kept_and_can_be_taken_back_after_the_later_one()
 }
 
 #[test]
+fn a_stopped_run_does_not_go_on_when_an_earlier_one_was_taken_back() {
+    let server = server(0);
+    let run = Run::new(30, &server.url(), &["--max-write-units", "40"]);
+    run.run().expect(0);
+    let loaded = held(&server);
+    let mut child = start(run.run_command());
+    wait_for(&mut child, || run.work().join("undo.1").exists() && run.work().join("units/unit-00001.json").exists());
+    kill(child);
+    run.undo(&["--log", "undo.1"]).expect(0);
+    assert_ne!(held(&server), loaded);
+    run.run().expect(0);
+    assert_eq!(held(&server), loaded);
+}
+
+#[test]
 fn a_log_that_lost_records_takes_nothing_back() {
     let server = server(0);
     let empty = held(&server);

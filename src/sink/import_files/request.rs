@@ -247,7 +247,7 @@ impl Place<'_> {
             text.push_str(
                 "    *[!a-z0-9.-]*) echo 'the bucket is a name alone, without s3:// and without a prefix' >&2; exit 2 ;;\nesac\n",
             );
-            text.push_str("cd \"$(dirname \"$0\")\"\n");
+            text.push_str("CDPATH= cd -- \"$(dirname -- \"$0\")\"\n");
             text.push_str(&format!(
                 "[ -f {COUNTS} ] || {{ echo 'run the file itself: it loads the folder that it lies in' >&2; exit 2; }}\n"
             ));
