@@ -213,7 +213,7 @@ impl Aws {
     /// The region of `DynamoDB`, and its address where that is not the service's own.
     #[cfg(feature = "dynamodb")]
     pub(crate) fn dynamodb_address(&self) -> (&str, Option<String>) {
-        (self.region(), self.endpoint(DYNAMODB))
+        (self.region(), self.dynamodb_endpoint())
     }
 
     /// The address of a service where it is not the service's own, as the SDK finds it.

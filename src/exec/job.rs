@@ -1,18 +1,18 @@
 //! A job: a plan with its files and sinks, opened, surveyed, written and committed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, Sender, bounded};
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Kind, Reject, Result};
 use crate::exec::event::{Event, Observer, Pass};
+use crate::exec::keys;
 use crate::exec::ledger::{Ledger, wrong_sum};
 use crate::exec::options::{Input, Options, check_changes, check_destinations, check_inputs, lock_folders, only, open_inputs, sinks};
 use crate::exec::pass::{LOOK, Walk, walk};
@@ -23,7 +23,6 @@ use crate::exec::status::Recorder;
 use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::{self, WorkFolder};
-use crate::limits;
 use crate::model::{EntityId, FileId, Origin, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
@@ -201,25 +200,16 @@ impl Job {
                 with_arena(|arena| {
                     let parts = router.route(chunk, arena);
                     let mut block = Block::new(partitions);
+                    keys::add(&parts.outgoing, &self.plan.targets, &mut block);
                     let mut seen = Vec::new();
-                    let mut key = Vec::new();
-                    for outgoing in &parts.outgoing {
-                        if want_shapes {
-                            let dataset = self.plan.targets.dataset(outgoing.dataset);
-                            let mut shape = Shape::of_dataset(dataset);
-                            for row in &outgoing.rows {
-                                shape.observe(&row.item);
-                                shape.compare(&row.item, &dataset.declared);
-                            }
-                            seen.push((outgoing.dataset, shape));
-                        }
-                        let Some(table) = outgoing.table else { continue };
-                        let schema = &self.plan.targets.table(table).key;
+                    for outgoing in parts.outgoing.iter().filter(|_| want_shapes) {
+                        let dataset = self.plan.targets.dataset(outgoing.dataset);
+                        let mut shape = Shape::of_dataset(dataset);
                         for row in &outgoing.rows {
-                            key.clear();
-                            limits::canonical_key(&row.item, schema, &mut key);
-                            collisions::push(&mut block, table, &key, row.origin);
+                            shape.observe(&row.item);
+                            shape.compare(&row.item, &dataset.declared);
                         }
+                        seen.push((outgoing.dataset, shape));
                     }
                     let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
                     let name = || &self.files[chunk.first.file.index()].file.name;
@@ -251,10 +241,7 @@ impl Job {
             let seen = self.files.iter().filter(|file| file.export == at).filter_map(RunFile::seen_format);
             export.contradiction(seen).into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
         }
-        let partitions = log.finish()?;
-        let found = self.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
-        fs::remove_dir(&folder).map_err(|error| work::failed(&folder, error))?;
-        let collisions = collisions::collect(found)?;
+        let collisions = keys::search(log, &folder, &self.pool)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok((shapes, collisions))
     }

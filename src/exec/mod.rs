@@ -8,6 +8,7 @@ pub mod event;
 mod examples;
 mod inspect;
 mod job;
+mod keys;
 mod ledger;
 #[cfg(all(feature = "dynamodb", feature = "s3"))]
 mod load;

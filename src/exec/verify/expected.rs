@@ -1,13 +1,11 @@
 //! What must be in the targets: all items of the exports on their way through the plan, as a run sends them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::sync::Arc;
-
-use rayon::prelude::*;
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer, Pass};
+use crate::exec::keys;
 use crate::exec::ledger::Ledger;
 use crate::exec::options::{Exports, Input, only, open_inputs};
 use crate::exec::pass::walk;
@@ -16,8 +14,6 @@ use crate::exec::units::RunFile;
 use crate::exec::verify::form::{Part, Recorder, View};
 use crate::exec::verify::target::Open;
 use crate::exec::verify::{Setting, Side, VerifyOptions};
-use crate::exec::work;
-use crate::limits;
 use crate::model::{EntityId, FileId, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
@@ -95,23 +91,11 @@ impl<'p> Expected<'p> {
         let mut log = Log::create(&folder, partitions)?;
         let work = |routed: &Routed<'_>| {
             let mut block = Block::new(partitions);
-            let mut key = Vec::new();
-            for outgoing in &routed.outgoing {
-                let Some(table) = outgoing.table else { continue };
-                let schema = &self.plan.targets.table(table).key;
-                for row in &outgoing.rows {
-                    key.clear();
-                    limits::canonical_key(&row.item, schema, &mut key);
-                    collisions::push(&mut block, table, &key, row.origin);
-                }
-            }
+            keys::add(&routed.outgoing, &self.plan.targets, &mut block);
             block
         };
         self.pass(setting, observer, work, |block| log.append(&block))?;
-        let partitions = log.finish()?;
-        let found = setting.pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
-        fs::remove_dir(&folder).map_err(|error| work::failed(&folder, error))?;
-        self.collisions = Arc::new(collisions::collect(found)?);
+        self.collisions = Arc::new(keys::search(log, &folder, &setting.pool)?);
         observer.event(Event::Finished(Pass::Survey));
         Ok(())
     }

@@ -11,9 +11,10 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, WriteRequest};
 
 use crate::aws::dynamodb::{Class, classify};
+use crate::codec::attributes::item_of;
 use crate::error::Error;
 use crate::limits;
-use crate::model::{Arena, Item, KeySchema, Value};
+use crate::model::{Arena, KeySchema};
 use crate::sink::batch_write::condition;
 use crate::sink::put_requests::{TAIL, head};
 
@@ -185,16 +186,7 @@ fn unprocessed<'p, 'r>(
 /// The canonical key of an item as the SDK gives it.
 fn canonical_key(attributes: &HashMap<String, AttributeValue>, schema: &KeySchema) -> Option<Vec<u8>> {
     let arena = Arena::new();
-    let mut item = Item::new_in(&arena);
-    for attribute in schema.attributes() {
-        let value = match attributes.get(&attribute.name)? {
-            AttributeValue::S(text) => Value::S(text),
-            AttributeValue::N(text) => Value::N(text),
-            AttributeValue::B(bytes) => Value::B(bytes.as_ref()),
-            _ => return None,
-        };
-        item.push(arena.alloc_str(&attribute.name), value);
-    }
+    let item = item_of(attributes, &arena)?;
     let mut key = Vec::new();
     limits::canonical_key(&item, schema, &mut key).then_some(key)
 }
@@ -204,7 +196,7 @@ mod tests {
     use aws_sdk_dynamodb::types::PutRequest;
 
     use super::*;
-    use crate::model::{KeyAttribute, KeyType};
+    use crate::model::{Item, KeyAttribute, KeyType, Value};
 
     fn table() -> ServiceTable {
         let attribute = |name: &str, kind| KeyAttribute { name: name.to_owned(), kind };
