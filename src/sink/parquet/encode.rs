@@ -98,7 +98,7 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
-                Some(_) if matches!(value, Value::Null) => continue,
+                Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,
             };
             let mut push = |place: usize| {

@@ -1,7 +1,6 @@
 //! `parquet:DIR`: one Parquet dataset an entity, one schema a dataset for the whole run, from all of its items.
 //!
-//! Nothing is sampled or dropped, and nothing rounded or turned into a double unless the pipeline declares it. Does not say how engines
-//! should name or cast the columns.
+//! Nothing is sampled or dropped, and nothing rounded, turned into a double, or parted from its type, unless the pipeline declares it.
 //!
 //! | in the items | in Parquet |
 //! |---|---|
@@ -24,11 +23,16 @@
 //! | a name of more than 1,024 bytes | in `__rest` |
 //! | an attribute with a declared type | a column of this type for what fits; the rest as if it were of another type: `name__s`, … |
 //! | an attribute with a declared name | that name in place of its own |
+//! | several types, declared `mixed` as `json` or `text` | one column: JSON text of values with their descriptors; S, N and BOOL as text |
+//! | NULL, where `nulls` is declared | null, and true in a boolean column `name__null` |
+//! | an attribute that is declared `rest`, or above the declared number of `columns` | in `__rest` |
 //!
-//! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
-//! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
-//! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
-//! its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's name.
+//! JSON text is `DynamoDB` JSON. Columns are in this order: what is declared to come first, the table's and indexes' keys and the type
+//! attribute, then the others in byte order of their attributes. Names are kept as they are, unless the run writes for an engine
+//! ([`Dialect`]): then columns and fields of structs have names that it takes. Every field says in its metadata what it was: `dynamodb.type`
+//! is a descriptor (`SS`), `json` or `text`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value
+//! with its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's
+//! name, on fields of structs the key's where that is another than the field's.
 //! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
 //! with the files and their items ([`Manifest`]).
 
@@ -39,6 +43,7 @@ mod form;
 mod layout;
 mod lock;
 mod manifest;
+mod naming;
 mod read;
 mod sparse;
 mod write;
@@ -71,6 +76,8 @@ pub struct ParquetSink {
 /// The layouts of all datasets, once the shapes are known.
 struct Layouts {
     targets: Arc<Targets>,
+    /// The engine whose names the columns have.
+    dialect: Option<Dialect>,
     /// By dataset; `None` where the items decide. Empty: everywhere.
     pinned: Vec<Option<Layout>>,
     /// By dataset; `None` where there is no item.
@@ -86,7 +93,7 @@ impl ParquetSink {
             overwrite,
             limits: Limits::default(),
             spawn,
-            layouts: Arc::new(Layouts { targets, pinned: Vec::new(), chosen: OnceLock::new() }),
+            layouts: Arc::new(Layouts { targets, dialect: None, pinned: Vec::new(), chosen: OnceLock::new() }),
         }
     }
 
@@ -96,24 +103,40 @@ impl ParquetSink {
         Self { limits, ..self }
     }
 
-    /// The same sink with the columns of a schema, for the datasets that are in it.
+    /// The same sink with the names of columns, and of the fields of their structs, as this engine takes them. To be said before
+    /// [`with_schema`](Self::with_schema).
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        let targets = self.layouts.targets.clone();
+        Self { layouts: Arc::new(Layouts { targets, dialect: Some(dialect), pinned: Vec::new(), chosen: OnceLock::new() }), ..self }
+    }
+
+    /// The same sink with the columns of a schema, for the datasets that are in it, and the names of the engine that it was made for.
     ///
     /// # Errors
-    /// Kind `Input` when there can be no such columns.
+    /// Kind `Input` when there can be no such columns; kind `Usage` when the sink has the names of another engine.
     pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
-        let targets = self.layouts.targets.clone();
+        let (targets, dialect) = (self.layouts.targets.clone(), schema.dialect);
+        if self.layouts.dialect.is_some_and(|asked| Some(asked) != dialect) {
+            let name = |dialect: Option<Dialect>| dialect.map_or("none", Dialect::name);
+            return Err(Error::new(Kind::Usage, "the columns of the schema have the names of another dialect")
+                .with("found", name(dialect))
+                .with("expected", name(self.layouts.dialect))
+                .with("hint", "leave out --dialect, or write a new schema with --schema-out and without --schema"));
+        }
         let pinned = targets
             .datasets
             .iter()
-            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns)).transpose());
+            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns, dialect)).transpose());
         let pinned = pinned.collect::<Result<_>>()?;
-        Ok(Self { layouts: Arc::new(Layouts { targets, pinned, chosen: OnceLock::new() }), ..self })
+        Ok(Self { layouts: Arc::new(Layouts { targets, dialect, pinned, chosen: OnceLock::new() }), ..self })
     }
 
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
     ///
     /// # Errors
-    /// Kind `Bug` when there are not as many shapes as datasets, or when the schemas were chosen before.
+    /// Kind `Input` when values cannot become what is declared. Kind `Bug` when there are not as many shapes as datasets, or when the schemas
+    /// were chosen before.
     pub fn set_shapes(&self, shapes: &[Shape]) -> Result<()> {
         let datasets = &self.layouts.targets.datasets;
         if shapes.len() != datasets.len() {
@@ -122,7 +145,7 @@ impl ParquetSink {
                 .with("shapes", shapes.len()));
         }
         let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
-            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape)).transpose()
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape, self.layouts.dialect)).transpose()
         });
         let layouts = layouts.collect::<Result<_>>()?;
         self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
@@ -132,7 +155,7 @@ impl ParquetSink {
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
         let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
-        Manifest::of(layouts, written)
+        Manifest::of(layouts, self.dialect, written)
     }
 
     /// The pinned one, else the one that was chosen.
@@ -207,7 +230,7 @@ impl Sink for ParquetSink {
 
     fn schema(&self) -> Result<Option<String>> {
         let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
-        SchemaFile::new(datasets.collect()).text().map(Some)
+        SchemaFile::new(self.layouts.dialect, datasets.collect()).text().map(Some)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
