@@ -294,3 +294,43 @@ fn a_schema_keeps_its_dialect_and_another_one_is_refused() {
     let ran = folder.run(&pipeline, &[&from], &[folder.sink("batch", "out")], &["--dialect", "athena"]).expect(2);
     assert!(ran.stderr.contains("a dialect is for the names of columns"), "{}", ran.stderr);
 }
+
+#[test]
+fn what_is_declared_and_the_names_of_a_dialect_are_the_same_however_late_an_item_tells_them() {
+    let declared = "mixed = { \"*\" = \"json\", flag = \"text\", createdAt = \"split\" }\nnulls = true\nrest = [\"tmp_*\"]\n";
+    let lines = [MIXED[0], NAMES[1], MIXED[1], NAMES[0], MIXED[2]];
+    let (folder, pipeline, _) = folder_of(declared, &lines);
+    let files: Vec<_> = (0..lines.len()).map(|at| folder.join(&format!("{at}.json"))).collect();
+    lines.iter().zip(&files).for_each(|(line, file)| fs::write(file, line).expect("the orders can be written"));
+    let from: Vec<&str> = files.iter().map(String::as_str).collect();
+    let columns = |name: &str, more: &[&str]| {
+        let more = [&["--dialect", "athena", "--restart"], more].concat();
+        folder.run(&pipeline, &from, &[folder.sink("parquet", name)], &more).expect(0);
+        let mut lines = run_program("describe_parquet.py", &[], &[&folder.path().join(name)]);
+        let (work, lake) = (folder.join("verify"), folder.sink("parquet", name));
+        let mut args = vec!["verify", &pipeline, "--against", &lake, "--work", &work, "--quiet"];
+        args.extend(from.iter().flat_map(|file| ["--from", *file]));
+        dynamorph(&args).expect(0);
+        lines.iter_mut().for_each(|line| *line = line.split_once(" = ").expect("a line has values").0.to_owned());
+        lines
+    };
+    let one = columns("one", &[]);
+    assert_eq!(columns("several", &["--unit-size", "1"]), one);
+    assert_eq!(
+        one,
+        [
+            "pk: VARCHAR, string",
+            "gsi1_pk: VARCHAR, string",
+            "addr: VARCHAR, string",
+            "createdat_: VARCHAR, string",
+            "createdat___n: BIGINT, int64",
+            "createdat: VARCHAR, string",
+            "flag: VARCHAR, string",
+            "meta: STRUCT(a_b BOOLEAN, zipcode_ VARCHAR, zipcode BIGINT), struct<a_b: bool, zipcode_: string, zipcode: int64>",
+            "state: VARCHAR, string",
+            "state__null: BOOLEAN, bool",
+            "zone: VARCHAR, string",
+            "__rest: VARCHAR, string",
+        ]
+    );
+}

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
@@ -15,6 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
+use sha2::{Digest as _, Sha256};
 
 use super::ddl::Dialect;
 use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm};
@@ -81,27 +82,48 @@ pub(super) struct Layout {
     attributes: FxHashMap<Box<str>, Slots>,
     /// The column of the attributes that have none of their own, where there are such.
     pub(super) rest: Option<usize>,
-    pub(super) file: FileSettings,
-    /// Makes the column writers of row groups.
-    pub(super) row_groups: ArrowRowGroupWriterFactory,
+    /// Made when the first file is written; many layouts are for a few rows on their way.
+    file: OnceLock<FileSettings>,
     /// Whether the columns are not made from the items that come.
     pub(super) pinned: bool,
 }
 
 /// What a new file of the dataset needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct FileSettings {
     pub(super) schema: TypePtr,
     pub(super) properties: WriterPropertiesPtr,
+    /// Makes the column writers of row groups.
+    pub(super) row_groups: ArrowRowGroupWriterFactory,
 }
 
 impl Layout {
-    /// The layout of this dataset for items of this shape, with the names of an engine where the run writes for one.
+    /// The layout of this dataset for items of this shape, with the names of an engine where the run writes for one. Where values have no text,
+    /// and are declared to become text, the column is JSON; [`check`](Self::check) says so.
+    pub(super) fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
+        Self::new(&dataset.name, Columns::of(dataset, shape, dialect), false)
+    }
+
+    /// Checks that the values of all items can become what is declared.
     ///
     /// # Errors
-    /// Kind `Input` when there are values that cannot become what is declared. Kind `Bug` when the Parquet library refuses the schema.
-    pub(super) fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Result<Self> {
-        Self::new(dataset, Columns::of(dataset, shape, dialect)?, false)
+    /// Kind `Input` for the first attribute with others.
+    pub(super) fn check(dataset: &Dataset, shape: &Shape) -> Result<()> {
+        let without_text = |(name, values): &(&str, &ValueShape)| {
+            dataset.declared.mixed(name) == Mixed::Text && values.kinds().count() > 1 && !has_text(values)
+        };
+        shape.attributes().into_iter().find(without_text).map_or(Ok(()), |(name, values)| Err(no_text(dataset, name, values)))
+    }
+
+    /// The layout of a file that was written; `None` where the sink did not write it.
+    pub(super) fn of_file(schema: &Schema) -> Option<Self> {
+        let mut columns = Columns::default();
+        let nothing = Declared::default();
+        for field in schema.fields() {
+            let attribute = field.metadata().get(ATTRIBUTE).map(String::as_str);
+            columns.push(&nothing, attribute, field.name(), Form::of_field(field)?);
+        }
+        Some(Self::new(schema.metadata().get(ENTITY)?, columns, false))
     }
 
     /// The layout of this dataset with columns that are given, by the names that they have for an engine where that is given too.
@@ -126,7 +148,7 @@ impl Layout {
         if chosen.forms.is_empty() {
             return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
         }
-        Self::new(dataset, chosen, true)
+        Ok(Self::new(&dataset.name, chosen, true))
     }
 
     /// The columns as they can be pinned.
@@ -139,26 +161,49 @@ impl Layout {
         self.schema.fields().iter().zip(&self.forms).map(column).collect()
     }
 
-    fn new(dataset: &Dataset, columns: Columns, pinned: bool) -> Result<Self> {
-        let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
-        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
-        let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
-        let file =
-            FileSettings { schema: descriptor.root_schema_ptr(), properties: Arc::new(properties(dataset, &schema, &columns.forms)) };
-        // The factory copies schema and settings from a writer; which file that writes to does not matter.
-        let nowhere = SerializedFileWriter::new(std::io::sink(), file.schema.clone(), file.properties.clone()).map_err(refused)?;
-        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, schema.clone());
-        Ok(Self {
-            dataset: dataset.name.clone(),
-            schema,
+    fn new(dataset: &str, columns: Columns, pinned: bool) -> Self {
+        Self {
+            dataset: dataset.to_owned(),
+            schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
             attributes: columns.attributes,
             rest: columns.rest,
-            file,
-            row_groups,
+            file: OnceLock::new(),
             pinned,
-        })
+        }
+    }
+
+    /// What files of this layout need.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the Parquet library refuses the schema.
+    pub(super) fn file(&self) -> Result<&FileSettings> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
+        let schema = ArrowSchemaConverter::new().convert(&self.schema).map_err(refused)?.root_schema_ptr();
+        let properties = Arc::new(properties(&self.dataset, &self.schema, &self.forms));
+        // The factory copies schema and settings from a writer; which file that writes to does not matter.
+        let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;
+        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
+        Ok(self.file.get_or_init(|| FileSettings { schema, properties, row_groups }))
+    }
+
+    /// The attribute whose values a column has; `None`: it has those of the attributes without a column of their own.
+    pub(super) fn attribute(&self, place: usize) -> Option<&str> {
+        self.schema.field(place).metadata().get(ATTRIBUTE).map(String::as_str)
+    }
+
+    /// Two layouts whose files have one schema have one fingerprint.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the schema cannot be written down.
+    pub(super) fn fingerprint(&self) -> Result<u64> {
+        let columns =
+            serde_json::to_vec(&self.columns()).map_err(|cause| Error::new(Kind::Bug, "cannot write a schema").caused_by(cause))?;
+        Ok(Sha256::digest(columns).iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte)))
     }
 
     /// What the user should know of what the pipeline declares, by attribute.
@@ -228,14 +273,14 @@ struct Candidate<'s> {
 }
 
 impl Columns {
-    fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Result<Self> {
+    fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
         let declared = &dataset.declared;
         let mut known = shape.attributes();
         let mut candidates = Vec::with_capacity(known.len());
         // What leads does so in the declared order, then the dataset's; an attribute that no item has gets no column.
         for name in declared.order.iter().chain(&dataset.leading) {
             if let Some((name, values)) = known.remove_entry(name.as_str()) {
-                candidates.push(Candidate::of(name, values, dataset, shape)?);
+                candidates.push(Candidate::of(name, values, dataset, shape));
             }
         }
         let [op, written_at] = Change::COLUMNS;
@@ -247,7 +292,7 @@ impl Columns {
         }
         let leading = candidates.len();
         for (name, values) in known {
-            candidates.push(Candidate::of(name, values, dataset, shape)?);
+            candidates.push(Candidate::of(name, values, dataset, shape));
         }
 
         let asked_for: HashSet<&str> = declared.attributes().collect();
@@ -257,20 +302,18 @@ impl Columns {
         // Declared names come first, then those that are right as they are; what is made up gives way to all of them.
         let mut chosen: HashMap<&str, String> =
             declared.names.iter().map(|(attribute, column)| (attribute.as_str(), names.free(column))).collect();
-        for name in shape.attributes().into_keys() {
-            if !chosen.contains_key(name) && names.take(name) {
-                chosen.insert(name, name.to_owned());
-            }
-        }
-        for (_, Candidate { name, .. }) in candidates.iter().enumerate().filter(|(at, _)| !homeless.contains(at)) {
-            if !chosen.contains_key(name) {
+        let attributes = shape.attributes();
+        let others: Vec<&str> = attributes.into_keys().filter(|name| !declared.names.contains_key(*name) && !names.take(name)).collect();
+        for name in others {
+            if !homeless.iter().any(|at| candidates[*at].name == name) {
                 chosen.insert(name, names.free(name));
             }
         }
         let mut columns = Self { dialect, ..Self::default() };
         for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
-            if let Some(column) = chosen.remove(name).filter(|_| !homeless.contains(&at)) {
-                columns.add(declared, name, &column, forms, &mut names);
+            if !homeless.contains(&at) {
+                let column = chosen.get(name).map_or(name, String::as_str);
+                columns.add(declared, name, column, forms, &mut names);
             }
         }
         // Items without any attribute must still be rows, so there is always a column.
@@ -278,7 +321,7 @@ impl Columns {
             let form = Form::Json(JsonForm::Inside(Type::M));
             columns.push(declared, None, &names.free(REST), form);
         }
-        Ok(columns)
+        columns
     }
 
     /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.
@@ -328,7 +371,7 @@ impl<'s> Candidate<'s> {
         }
     }
 
-    fn of(name: &'s str, values: &ValueShape, dataset: &Dataset, shape: &Shape) -> Result<Self> {
+    fn of(name: &'s str, values: &ValueShape, dataset: &Dataset, shape: &Shape) -> Self {
         let declared = &dataset.declared;
         let kinds = by_frequency(values);
         let mut forms = match declared.types.get(name) {
@@ -337,14 +380,8 @@ impl<'s> Candidate<'s> {
             None if kinds.len() == 1 => vec![Form::of_column(kinds[0], values)],
             None => match declared.mixed(name) {
                 Mixed::Split => kinds.into_iter().map(|kind| Form::of_column(kind, values)).collect(),
-                Mixed::Json => vec![Form::Json(JsonForm::Tagged)],
-                Mixed::Text => {
-                    let form = Form::any_text(values);
-                    if !kinds.iter().all(|kind| form.takes(*kind)) {
-                        return Err(no_text(dataset, name, values));
-                    }
-                    vec![form]
-                }
+                Mixed::Text if has_text(values) => vec![Form::any_text(values)],
+                Mixed::Json | Mixed::Text => vec![Form::Json(JsonForm::Tagged)],
             },
         };
         let has_mark = match &declared.nulls {
@@ -353,7 +390,7 @@ impl<'s> Candidate<'s> {
             Nulls::All => values.count(Type::Null) > 0,
         };
         forms.extend(has_mark.then_some(Form::IsNull));
-        Ok(Self { name, items: values.total(), forms })
+        Self { name, items: values.total(), forms }
     }
 
     /// The forms of an attribute with a declared type, which so many values fit.
@@ -392,6 +429,11 @@ fn counts(values: &ValueShape) -> String {
     by_frequency(values).into_iter().map(|kind| format!("{} {kind}", values.count(kind))).collect::<Vec<_>>().join(", ")
 }
 
+/// Whether all values have a text.
+fn has_text(values: &ValueShape) -> bool {
+    values.kinds().all(|kind| matches!(kind, Type::S | Type::N | Type::Bool))
+}
+
 fn no_text(dataset: &Dataset, attribute: &str, values: &ValueShape) -> Error {
     Error::new(Kind::Input, "an attribute is declared to become text where its types are mixed, and has values that have no text")
         .with("dataset", &dataset.name)
@@ -423,14 +465,14 @@ fn homeless(candidates: &[Candidate<'_>], declared: &Declared, is_asked_for: imp
 }
 
 /// How files of the dataset are written. Nothing here depends on the clock or the machine.
-fn properties(dataset: &Dataset, schema: &Schema, forms: &[Form]) -> WriterProperties {
+fn properties(dataset: &str, schema: &Schema, forms: &[Form]) -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
     let mut builder = WriterProperties::builder()
         .set_created_by("dynamorph".to_owned())
         .set_compression(Compression::ZSTD(level))
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.name.clone())]));
+        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.to_owned())]));
     for (field, form) in schema.fields().iter().zip(forms) {
         let mut path = vec![field.name().clone()];
         each_leaf(form, &mut path, &mut |form, path| {

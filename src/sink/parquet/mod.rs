@@ -37,12 +37,14 @@
 //! with the files and their items ([`Manifest`]).
 
 mod column;
+mod convert;
 mod ddl;
 mod encode;
 mod form;
 mod layout;
 mod lock;
 mod manifest;
+mod mend;
 mod naming;
 mod read;
 mod sparse;
@@ -52,9 +54,9 @@ use std::sync::{Arc, OnceLock};
 
 use self::layout::Layout;
 use crate::error::{Error, Kind, Result};
-use crate::model::{DatasetId, Targets};
+use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
+use crate::sink::{Encoder, Settled, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
@@ -79,9 +81,9 @@ struct Layouts {
     /// The engine whose names the columns have.
     dialect: Option<Dialect>,
     /// By dataset; `None` where the items decide. Empty: everywhere.
-    pinned: Vec<Option<Layout>>,
+    pinned: Vec<Option<Arc<Layout>>>,
     /// By dataset; `None` where there is no item.
-    chosen: OnceLock<Vec<Option<Layout>>>,
+    chosen: OnceLock<Vec<Option<Arc<Layout>>>>,
 }
 
 impl ParquetSink {
@@ -124,10 +126,9 @@ impl ParquetSink {
                 .with("expected", name(self.layouts.dialect))
                 .with("hint", "leave out --dialect, or write a new schema with --schema-out and without --schema"));
         }
-        let pinned = targets
-            .datasets
-            .iter()
-            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns, dialect)).transpose());
+        let pinned = targets.datasets.iter().map(|dataset| {
+            schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns, dialect).map(Arc::new)).transpose()
+        });
         let pinned = pinned.collect::<Result<_>>()?;
         Ok(Self { layouts: Arc::new(Layouts { targets, dialect, pinned, chosen: OnceLock::new() }), ..self })
     }
@@ -135,8 +136,7 @@ impl ParquetSink {
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
     ///
     /// # Errors
-    /// Kind `Input` when values cannot become what is declared. Kind `Bug` when there are not as many shapes as datasets, or when the schemas
-    /// were chosen before.
+    /// Kind `Bug` when there are not as many shapes as datasets, or when the schemas were chosen before.
     pub fn set_shapes(&self, shapes: &[Shape]) -> Result<()> {
         let datasets = &self.layouts.targets.datasets;
         if shapes.len() != datasets.len() {
@@ -145,25 +145,29 @@ impl ParquetSink {
                 .with("shapes", shapes.len()));
         }
         let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
-            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape, self.layouts.dialect)).transpose()
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| self.layouts.made_for(dataset, shape))
         });
-        let layouts = layouts.collect::<Result<_>>()?;
-        self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
+        self.layouts.chosen.set(layouts.collect()).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
 }
 
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
-        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
+        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?.as_ref())));
         Manifest::of(layouts, self.dialect, written)
     }
 
+    /// The one for items of this shape.
+    fn made_for(&self, dataset: &Dataset, shape: &Shape) -> Arc<Layout> {
+        Arc::new(Layout::of(dataset, shape, self.dialect))
+    }
+
     /// The pinned one, else the one that was chosen.
-    fn layout(&self, id: DatasetId) -> Option<&Layout> {
+    fn layout(&self, id: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned(id).or_else(|| self.chosen.get()?.get(id.index())?.as_ref())
     }
 
-    fn pinned(&self, dataset: DatasetId) -> Option<&Layout> {
+    fn pinned(&self, dataset: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned.get(dataset.index())?.as_ref()
     }
 
@@ -172,11 +176,11 @@ impl Layouts {
     }
 
     /// All that are known, by the names of their datasets.
-    fn all(&self) -> impl Iterator<Item = (&str, &Layout)> {
+    fn all(&self) -> impl Iterator<Item = (&str, &Arc<Layout>)> {
         (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, dataset)| Some((dataset.name.as_str(), self.layout(id)?)))
     }
 
-    fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+    fn get(&self, dataset: DatasetId) -> Result<&Arc<Layout>> {
         if let Some(pinned) = self.pinned(dataset) {
             return Ok(pinned);
         }
@@ -210,7 +214,21 @@ impl Sink for ParquetSink {
         true
     }
 
+    fn writes_ahead(&self) -> bool {
+        true
+    }
+
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+        let findings = self.learn(shapes)?;
+        Ok(Settled { findings, written: mend::mend(&self.folder, &self.layouts, shapes, written, &self.spawn)? })
+    }
+
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
+            if !self.layouts.is_pinned(id) {
+                Layout::check(dataset, shape)?;
+            }
+        }
         self.set_shapes(shapes)?;
         let mut findings = Vec::new();
         for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
