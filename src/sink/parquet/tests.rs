@@ -1,5 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
+mod ahead;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -152,7 +154,9 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
     is_read_back(&path, &items);
-    columns_of(&read(&path))
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(&targets, &items, &columns);
+    columns
 }
 
 fn canonical(item: &Item<'_>, declared: &Declared) -> Vec<u8> {
@@ -443,7 +447,9 @@ fn an_error_of_the_file_is_told_as_it_is_and_others_name_the_dataset() {
     }
     let layout = Layout::of(&targets(&[("Doc", &["PK"])]).datasets[0], &Shape::new(&["PK"]));
     let failure = |error| {
-        let mut file = SerializedFileWriter::new(Failing(error), layout.file().unwrap().schema.clone(), layout.file().unwrap().properties.clone()).unwrap();
+        let mut file =
+            SerializedFileWriter::new(Failing(error), layout.file().unwrap().schema.clone(), layout.file().unwrap().properties.clone())
+                .unwrap();
         write::cannot_write(&layout, file.finish().err().unwrap())
     };
     let error = failure(|| io::Error::other(Error::new(Kind::Service, "S3 denies access")));
@@ -467,7 +473,9 @@ fn the_file_names_its_entity_and_every_column_its_attribute() {
     let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
     let path = Path::new("Dok%2F%C3%A4/part-u00001-0000.parquet");
     let bytes = std::fs::metadata(dir.path().join(path)).unwrap().len();
-    assert!(matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_) }] if known == path && *size == bytes));
+    assert!(
+        matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_) }] if known == path && *size == bytes)
+    );
     assert_eq!(written.bytes, bytes);
 
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(dir.path().join(path)).unwrap()).unwrap();
@@ -790,7 +798,9 @@ fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<Str
     sink.commit(std::slice::from_ref(&written)).unwrap();
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     is_given_back(&path, &items, &targets.datasets[0].declared);
-    (columns_of(&read(&path)), findings)
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(&targets, &items, &columns);
+    (columns, findings)
 }
 
 #[test]
