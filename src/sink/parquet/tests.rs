@@ -1,5 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
+mod ahead;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -152,7 +154,9 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
     is_read_back(&path, &items);
-    columns_of(&read(&path))
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(None, &targets, &items, &columns);
+    columns
 }
 
 fn canonical(item: &Item<'_>, declared: &Declared) -> Vec<u8> {
@@ -769,6 +773,14 @@ fn declared(types: &[(&str, &str)], names: &[(&str, &str)]) -> Declared {
     }
 }
 
+fn sink_for(dialect: Option<Dialect>, dir: &Path, targets: &Arc<Targets>) -> ParquetSink {
+    let sink = ParquetSink::new(dir.to_owned(), false, targets.clone(), at_once());
+    match dialect {
+        Some(dialect) => sink.with_dialect(dialect),
+        None => sink,
+    }
+}
+
 /// The columns of one dataset of which this was declared, after a way through a file; and what is told of them.
 fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<String>, Vec<String>) {
     let (columns, findings, _) = written_for(None, declared, items);
@@ -790,10 +802,7 @@ fn written_for(dialect: Option<Dialect>, declared: Declared, items: &[Attributes
         shape.merge(&one);
     }
     let targets = Arc::new(Targets { datasets: vec![dataset], ..Targets::default() });
-    let mut sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
-    if let Some(dialect) = dialect {
-        sink = sink.with_dialect(dialect);
-    }
+    let sink = sink_for(dialect, dir.path(), &targets);
     sink.prepare(Begin::Anew).unwrap();
     let findings = sink.learn(&[shape]).unwrap();
     let encoder = sink.encoder();
@@ -804,7 +813,9 @@ fn written_for(dialect: Option<Dialect>, declared: Declared, items: &[Attributes
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     is_given_back(&path, &items, &targets.datasets[0].declared);
     let manifest = Manifest::read(&Location::Local(dir.path().to_owned())).unwrap();
-    (columns_of(&read(&path)), findings, manifest)
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(dialect, &targets, &items, &columns);
+    (columns, findings, manifest)
 }
 
 fn mixed_of(mixed: &[(&str, Mixed)]) -> Declared {
@@ -823,7 +834,7 @@ fn names_of(columns: &[String]) -> Vec<&str> {
 #[test]
 fn mixed_types_become_what_is_declared_of_them() {
     let items: [Attributes<'_>; 4] = [
-        &[("j", N("1.0")), ("t", S("7")), ("s", N("1")), ("one", N("1E2"))],
+        &[("j", N("1")), ("t", S("7")), ("s", N("1")), ("one", N("1E2"))],
         &[("j", S("1")), ("t", N("7.50")), ("s", N("2"))],
         &[("j", L(&[Null])), ("t", Bool(true)), ("s", S("x"))],
         &[("j", Null), ("t", N("1E3"))],
@@ -833,7 +844,7 @@ fn mixed_types_become_what_is_declared_of_them() {
     assert_eq!(
         columns,
         [
-            r#"j: Utf8 json any = {"N":"1.0"} | {"S":"1"} | {"L":[{"NULL":true}]} | -"#,
+            r#"j: Utf8 json any = {"N":"1"} | {"S":"1"} | {"L":[{"NULL":true}]} | -"#,
             "one: Int64 N = 100 | - | - | -",
             "s: Int64 N = 1 | 2 | - | -",
             "s__s: Utf8 S = - | - | x | -",
@@ -917,7 +928,7 @@ fn a_null_that_a_pinned_schema_cannot_tell_does_not_fit_it() {
 #[test]
 fn declared_attributes_come_first_and_others_share_a_column() {
     let items: [Attributes<'_>; 2] = [
-        &[("tmp_a", N("1")), ("tmp_b", Null), ("z", S("z")), ("y", S("y")), ("tmp_c", S("c")), ("debug", Bool(true)), ("tmp", S("t"))],
+        &[("debug", Bool(true)), ("tmp_a", N("1")), ("tmp_b", Null), ("z", S("z")), ("y", S("y")), ("tmp_c", S("c")), ("tmp", S("t"))],
         &[("y", S("y")), ("k", S("k"))],
     ];
     let declared = Declared {
@@ -929,7 +940,7 @@ fn declared_attributes_come_first_and_others_share_a_column() {
     };
     let (columns, findings) = written_as_declared(declared, &items);
     assert_eq!(names_of(&columns), ["z", "k", "tmp", "c", "y", "y__null", "__rest"]);
-    assert!(columns[6].contains(r#"= {"tmp_a":{"N":"1"},"tmp_b":{"NULL":true},"debug":{"BOOL":true}} | -"#), "{columns:?}");
+    assert!(columns[6].contains(r#"= {"debug":{"BOOL":true},"tmp_a":{"N":"1"},"tmp_b":{"NULL":true}} | -"#), "{columns:?}");
     assert_eq!(findings, ["Doc: no item has `none`, of which something is declared"]);
 }
 
