@@ -85,7 +85,7 @@ impl Encoder for ParquetEncoder {
             }
             let shape = shapes.iter().find(|(known, _)| *known == dataset).map(|(_, shape)| shape);
             let shape = shape.ok_or_else(|| Error::new(Kind::Bug, "items without a shape"))?;
-            Ok(Some((Arc::new(Layout::of(self.layouts.targets.dataset(dataset), shape)), Some(shape.clone()))))
+            Ok(Some((self.layouts.made_for(self.layouts.targets.dataset(dataset), shape), Some(shape.clone()))))
         })
     }
 }
@@ -159,7 +159,7 @@ impl<'l> Columns<'l> {
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
-                Some(_) if matches!(value, Value::Null) => continue,
+                Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,
             };
             let mut push = |place: usize| {

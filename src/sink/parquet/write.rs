@@ -214,7 +214,7 @@ impl ParquetWriter {
         let Some(shape) = &self.datasets.entry(dataset).or_default().shape else {
             return Ok((self.layouts.get(dataset)?.clone(), batches));
         };
-        let layout = Arc::new(Layout::of(self.layouts.targets.dataset(dataset), shape));
+        let layout = self.layouts.made_for(self.layouts.targets.dataset(dataset), shape);
         let mut way: Option<(Arc<Layout>, Way)> = None;
         let mut as_one = Vec::with_capacity(batches.len());
         for batch in batches {
