@@ -20,7 +20,7 @@ use crate::sink::batch_files::BatchFiles;
 use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
-use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile};
+use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile, Source};
 use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
@@ -429,7 +429,8 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
-pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet says what was read"))]
+pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
     let spawn = || -> Spawn {
         let pool = Arc::clone(pool);
@@ -442,7 +443,13 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
-                    let mut sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    let sources = exports.iter().filter_map(|(_, export)| export.summary.as_ref()).map(|summary| Source {
+                        export: summary.in_words(),
+                        export_arn: summary.export_arn.clone(),
+                        table_arn: summary.table_arn.clone(),
+                    });
+                    let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    let mut sink = sink.with_sources(sources.collect());
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }

@@ -80,7 +80,7 @@ impl<'l> Builder<'l> {
             Form::Nothing => Builder::Nothing(0),
             Form::Text { average } => {
                 // The texts of a chunk are about as long as those of the whole run, so most columns never grow.
-                Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average).min(RESERVED)))
+                Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average + 1).min(RESERVED)))
             }
             Form::Number(NumberForm::Integer) => Builder::Integer(Int64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Moment) => Builder::Moment(Int64Builder::with_capacity(rows)),
@@ -307,8 +307,15 @@ impl Nested<'_> {
 impl Fields<'_> {
     fn push(&mut self, fields: &[Attribute<'_>], scratch: &mut Vec<u8>) -> Fits {
         let row = self.nulls.len();
+        let mut guess = 0;
         for (name, value) in fields {
-            let builder = self.form.index.get(*name).map(|at| &mut self.builders[*at]).ok_or(Misfit(value.kind()))?;
+            // The fields of a map come in one order mostly, some of them missing.
+            let at = match self.form.fields.get(guess) {
+                Some(field) if field.name() == name => guess,
+                _ => *self.form.index.get(*name).ok_or(Misfit(value.kind()))?,
+            };
+            guess = at + 1;
+            let builder = &mut self.builders[at];
             // A name that stands twice in a map would push a row too many; the decoder refuses such a line.
             if builder.len() > row {
                 return Err(Misfit(value.kind()));

@@ -25,11 +25,27 @@ const VERSION: u32 = 1;
 pub struct Manifest {
     /// 1.
     pub version: u32,
+    /// What the items were read from, where it has a manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
     /// The engine whose names the columns have; `None` where they have those of their attributes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
     /// The datasets that have items, in the order of the pipeline.
     pub datasets: Vec<DatasetFiles>,
+}
+
+/// An export that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// What it is, in words: `full export of table docs at 2026-01-14T10:18:50.622Z`.
+    pub export: String,
+    /// Its ARN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_arn: Option<String>,
+    /// The ARN of its table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_arn: Option<String>,
 }
 
 /// A dataset: its schema and its files.
@@ -56,6 +72,9 @@ pub struct DataFile {
     pub items: u64,
     /// Its size.
     pub bytes: u64,
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// A column, a field of a struct, an element of a list or a value of a map.
@@ -125,6 +144,7 @@ impl Manifest {
                 path: file.path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/"),
                 items: file.items,
                 bytes: file.bytes,
+                sha256: file.sha256.clone(),
             });
             Ok(DatasetFiles {
                 name: layout.dataset.clone(),
@@ -137,7 +157,7 @@ impl Manifest {
         let mut datasets = layouts.map(dataset).collect::<Result<Vec<_>>>()?;
         // A schema that was pinned may have datasets that got nothing; there is no folder of them.
         datasets.retain(|dataset| !dataset.files.is_empty());
-        Ok(Self { version: VERSION, dialect, datasets })
+        Ok(Self { version: VERSION, sources: Vec::new(), dialect, datasets })
     }
 
     pub(super) fn json(&self) -> Vec<u8> {

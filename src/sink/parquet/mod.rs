@@ -65,7 +65,7 @@ use crate::store::{Begin, OutputFolder};
 pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
 pub use self::lock::SchemaFile;
-pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
+pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, Source};
 pub use self::minority::Minorities;
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
@@ -77,6 +77,7 @@ pub struct ParquetSink {
     limits: Limits,
     spawn: Spawn,
     layouts: Arc<Layouts>,
+    sources: Vec<Source>,
 }
 
 /// The layouts of all datasets, once the shapes are known.
@@ -100,7 +101,14 @@ impl ParquetSink {
             limits: Limits::default(),
             spawn,
             layouts: Arc::new(Layouts { targets, dialect: None, pinned: Vec::new(), chosen: OnceLock::new() }),
+            sources: Vec::new(),
         }
+    }
+
+    /// The same sink, whose manifest says what was read.
+    #[must_use]
+    pub fn with_sources(self, sources: Vec<Source>) -> Self {
+        Self { sources, ..self }
     }
 
     /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
@@ -268,7 +276,7 @@ impl Sink for ParquetSink {
         let mut files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
         let staging = self.folder.staging()?;
         let mut file = staging.create(MANIFEST.as_ref())?;
-        file.put(&self.layouts.manifest(written)?.json())?;
+        file.put(&Manifest { sources: self.sources.clone(), ..self.layouts.manifest(written)? }.json())?;
         files.push((MANIFEST.into(), file.finish()?));
         staging.publish(&files)
     }

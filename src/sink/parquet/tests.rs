@@ -474,7 +474,7 @@ fn the_file_names_its_entity_and_every_column_its_attribute() {
     let path = Path::new("Dok%2F%C3%A4/part-u00001-0000.parquet");
     let bytes = std::fs::metadata(dir.path().join(path)).unwrap().len();
     assert!(
-        matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_) }] if known == path && *size == bytes)
+        matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_), sha256: Some(_) }] if known == path && *size == bytes)
     );
     assert_eq!(written.bytes, bytes);
 
@@ -513,7 +513,10 @@ fn the_manifest_says_what_every_column_and_file_is() {
     let [dataset] = manifest.datasets.as_slice() else { panic!("{manifest:?}") };
     assert_eq!((dataset.name.as_str(), dataset.folder.as_str(), dataset.items), ("A b", "A%20b", 1));
     let file = &written.files[0];
-    assert_eq!(dataset.files, [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes }]);
+    assert_eq!(
+        dataset.files,
+        [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes, sha256: file.sha256.clone() }]
+    );
     let text = |column: &Column| serde_json::to_string(column).unwrap();
     assert_eq!(
         dataset.columns.iter().map(text).collect::<Vec<_>>(),

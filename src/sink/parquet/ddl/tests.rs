@@ -23,8 +23,9 @@ fn fields(fields: &[(&str, ColumnType)]) -> ColumnType {
 }
 
 fn manifest(entity: &str, columns: Vec<Column>) -> Manifest {
-    let files = vec![DataFile { path: format!("{entity}/part-u00001-0000.parquet"), items: 7, bytes: 100 }];
+    let files = vec![DataFile { path: format!("{entity}/part-u00001-0000.parquet"), items: 7, bytes: 100, sha256: None }];
     Manifest {
+        sources: Vec::new(),
         version: 1,
         dialect: None,
         datasets: vec![DatasetFiles { name: entity.to_owned(), folder: super::super::write::folder(entity), items: 7, columns, files }],
