@@ -21,6 +21,7 @@ mod order;
 mod pipelines;
 mod program;
 mod python;
+mod readers;
 mod rejects;
 mod resume;
 mod road;
