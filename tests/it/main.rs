@@ -6,6 +6,7 @@ mod cli;
 mod copies;
 mod ddl;
 mod declared;
+mod every_value;
 mod exports;
 mod fixtures;
 mod folders;
