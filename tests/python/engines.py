@@ -243,8 +243,8 @@ class ClickHouse(Engine):
         self.session.query("SET session_timezone = 'UTC'")
 
     def read(self, files, schema):
-        listed = ",".join(map(str, files))
-        path = "{" + listed + "}" if len(files) > 1 else listed
+        names = ",".join(file.name for file in files)
+        path = files[0].with_name("{" + names + "}" if len(files) > 1 else names)
         return self.select(f"file('{path}', Parquet)", schema)
 
     def run(self, sql):

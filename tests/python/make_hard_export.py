@@ -8,10 +8,10 @@ KIND is one of
   late    narrow types all the way, until the very last item of the last file has others
   early   the same, but the first item of the first file has the others
   odd     every type, spelling, width and name that DynamoDB takes, nested, mixed and empty; what there is changes from item to item. The
-          items of a second entity, Typed, have no attribute that takes anything, so that all others have columns of their own
+          items of a second entity, Typed, have fewer attributes with keys that are data, so that all have columns of their own
 
-Keys are PK and SK, in each item; EntityType is the kind with a capital letter. Prints the folder of the export. Data files are of many sizes, so that units of work and chunks see
-different attributes and types.
+Keys are PK and SK, in each item; EntityType is the kind with a capital letter. Prints the folder of the export. Data files are of many sizes,
+so that units of work and chunks see different attributes and types.
 """
 
 import argparse
@@ -71,6 +71,11 @@ def precise(dice):
     digits = str(dice.randint(10**37, 10**38 - 1))
     at = dice.randrange(39)
     return number(f"{digits[:at] or '0'}.{digits[at:]}" if at < 38 else digits)
+
+
+def exact(dice):
+    """Up to 38 digits, 20 of them after the point."""
+    return number(f"{dice.choice(['-', ''])}{dice.randrange(10 ** dice.randrange(1, 19))}.{dice.randrange(10**20):020}")
 
 
 def extreme(dice):
@@ -142,7 +147,7 @@ def identity(dice):
 
 
 def chosen(dice):
-    return dice.choice(["", "a", "A", "a.b", "a__s", "näme", "👍", "key_value", "element", "list"])
+    return dice.choice(["a", "A", "a.b", "a__s", "näme", "👍", "key_value", "element", "list"])
 
 
 def nested(levels, make):
@@ -158,7 +163,7 @@ SETS = [texts, numbers, wide_numbers, binaries]
 def anything(dice, levels=5):
     """A value of any type."""
     inside = lambda dice: anything(dice, levels - 1)
-    made = dice.choice([*SCALARS, *SETS] + ([list_of(inside, 3), map_of(chosen, inside, 3)] * 3 if levels else []))
+    made = dice.choice([*SCALARS, *SETS] + ([list_of(inside, 3), map_of(lambda dice: dice.choice(["", chosen(dice)]), inside, 3)] * 3 if levels else []))
     return made(dice)
 
 
@@ -172,7 +177,7 @@ NO_LIST, NO_MAP = (lambda _: {"L": []}), (lambda _: {"M": {}})
 # How often an attribute is there, the share of items before its first one, and what it holds.
 ODD = {
     "text": (0.9, 0, text), "word": (0.9, 0, word), "small": (0.9, 0, small), "integer": (0.5, 0, integer), "beyond": (0.3, 0.2, beyond),
-    "money": (0.8, 0, money), "precise": (0.3, 0.5, precise), "extreme": (0.2, 0, extreme), "binary": (0.4, 0, binary), "flag": (0.5, 0, boolean),
+    "money": (0.8, 0, money), "precise": (0.3, 0.5, precise), "exact": (0.4, 0, exact), "extreme": (0.2, 0, extreme), "binary": (0.4, 0, binary), "flag": (0.5, 0, boolean),
     "only null": (0.3, 0, null), "no list": (0.2, 0, NO_LIST), "no map": (0.2, 0, NO_MAP),
     # What widens after a while.
     "grows": (0.7, 0, small), "grows, too": (0.7, 0, small), "late": (0.5, 0.99, anything), "rare": (0.001, 0, text),
@@ -198,8 +203,8 @@ ODD = {
 }
 
 
-# What has so many keys and forms that little room remains for the names of other attributes.
-GREEDY = {"any", "late", "deep", "deeper", "deepest"}
+# Several attributes with so many keys leave no room for the names of others, which then share a column.
+GREEDY = {"any", "late", "deep", "deeper", "deepest", "by day", "by user, mixed"}
 
 
 def odd(dice, at, items):
