@@ -324,6 +324,17 @@ impl ValueShape {
         map + self.elements.as_ref().map_or(0, |elements| elements.room())
     }
 
+    /// Whether a map somewhere in these values has a field that is NULL.
+    #[must_use]
+    pub fn has_null_fields(&self) -> bool {
+        let null = |field: &ValueShape| field.count(Type::Null) > 0 || field.has_null_fields();
+        let in_map = self.map.as_ref().is_some_and(|map| match &map.fields {
+            Fields::Named(names) => names.values().any(null),
+            Fields::Dynamic(values) => null(values),
+        });
+        in_map || self.elements.as_ref().is_some_and(|elements| elements.has_null_fields())
+    }
+
     /// How many values of this type were seen here.
     #[must_use]
     pub fn count(&self, kind: Type) -> u64 {

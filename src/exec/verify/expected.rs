@@ -95,7 +95,8 @@ impl<'p> Expected<'p> {
             block
         };
         self.pass(setting, observer, work, |block| log.append(&block))?;
-        self.collisions = Arc::new(keys::search(log, &folder, &setting.pool)?);
+        self.collisions = Arc::new(keys::search(log, &setting.pool)?);
+        keys::forget(&folder)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok(())
     }

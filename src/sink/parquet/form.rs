@@ -189,6 +189,45 @@ impl Form {
         Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
     }
 
+    /// The form of a field that the sink made, from its type and its metadata; `None` where it is none of them.
+    pub(super) fn of_field(field: &Field) -> Option<Self> {
+        let kind = field.metadata().get(TYPE)?.as_str();
+        if kind == "json" {
+            return Some(Form::Json(match field.metadata().get(JSON)?.as_str() {
+                "any" => JsonForm::Tagged,
+                inside => JsonForm::Inside(Type::from_descriptor(inside)?),
+            }));
+        }
+        Some(match (Type::from_descriptor(kind)?, field.data_type()) {
+            (Type::Null, DataType::Utf8) => Form::Nothing,
+            (Type::S, DataType::Utf8) => Form::Text { average: 0 },
+            (Type::N, DataType::Int64) => Form::Number(NumberForm::Integer),
+            (Type::S, DataType::Timestamp(..)) => Form::IsoText,
+            (Type::N, DataType::Timestamp(..)) => Form::Number(match field.metadata().get(EPOCH) {
+                None => NumberForm::Moment,
+                Some(unit) => NumberForm::Epoch(Unit::from_name(unit)?),
+            }),
+            (Type::N, DataType::Float64) => Form::Number(NumberForm::Double),
+            (Type::N, DataType::Decimal128(precision, scale)) => Form::Number(NumberForm::Decimal(*precision, *scale)),
+            (Type::N, DataType::Utf8) => Form::Number(NumberForm::Text),
+            (Type::B, DataType::Binary) => Form::Binary,
+            (Type::Bool, DataType::Boolean) => Form::Bool,
+            (kind @ (Type::Ss | Type::Ns | Type::Bs), DataType::List(element)) => {
+                Form::Set(kind, Box::new(Self::of_field(element)?), element.clone())
+            }
+            (Type::L, DataType::List(element)) => Form::List(Box::new(Self::of_field(element)?), element.clone()),
+            (Type::M, DataType::Struct(fields)) => {
+                let forms = fields.iter().map(|field| Some((field.name().as_str(), Self::of_field(field)?))).collect::<Option<_>>()?;
+                Form::struct_of(forms)?
+            }
+            (Type::M, DataType::Map(entries, _)) => {
+                let DataType::Struct(entry) = entries.data_type() else { return None };
+                Form::Map(Box::new(Self::of_field(entry.get(1)?)?), entries.clone())
+            }
+            _ => return None,
+        })
+    }
+
     /// The type of the values that it takes; `None` where it takes all.
     pub(super) fn kind(&self) -> Option<Type> {
         Some(match self {

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
@@ -15,6 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
+use sha2::{Digest as _, Sha256};
 
 use super::form::{Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
@@ -76,27 +77,34 @@ pub(super) struct Layout {
     attributes: FxHashMap<Box<str>, Slots>,
     /// The column of the attributes that have none of their own, where there are such.
     pub(super) rest: Option<usize>,
-    pub(super) file: FileSettings,
-    /// Makes the column writers of row groups.
-    pub(super) row_groups: ArrowRowGroupWriterFactory,
+    /// Made when the first file is written; many layouts are for a few rows on their way.
+    file: OnceLock<FileSettings>,
     /// Whether the columns are not made from the items that come.
     pub(super) pinned: bool,
 }
 
 /// What a new file of the dataset needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct FileSettings {
     pub(super) schema: TypePtr,
     pub(super) properties: WriterPropertiesPtr,
+    /// Makes the column writers of row groups.
+    pub(super) row_groups: ArrowRowGroupWriterFactory,
 }
 
 impl Layout {
     /// The layout of this dataset for items of this shape.
-    ///
-    /// # Errors
-    /// Kind `Bug` when the Parquet library refuses the schema.
-    pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Result<Self> {
-        Self::new(dataset, Columns::of(dataset, shape), false)
+    pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Self {
+        Self::new(&dataset.name, Columns::of(dataset, shape), false)
+    }
+
+    /// The layout of a file that was written; `None` where the sink did not write it.
+    pub(super) fn of_file(schema: &Schema) -> Option<Self> {
+        let mut columns = Columns::default();
+        for field in schema.fields() {
+            columns.push(field.metadata().get(ATTRIBUTE).map(String::as_str), field.name(), Form::of_field(field)?);
+        }
+        Some(Self::new(schema.metadata().get(ENTITY)?, columns, false))
     }
 
     /// The layout of this dataset with columns that are given.
@@ -121,7 +129,7 @@ impl Layout {
         if chosen.forms.is_empty() {
             return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
         }
-        Self::new(dataset, chosen, true)
+        Ok(Self::new(&dataset.name, chosen, true))
     }
 
     /// The columns as they can be pinned.
@@ -134,26 +142,49 @@ impl Layout {
         self.schema.fields().iter().zip(&self.forms).map(column).collect()
     }
 
-    fn new(dataset: &Dataset, columns: Columns, pinned: bool) -> Result<Self> {
-        let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
-        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
-        let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
-        let file =
-            FileSettings { schema: descriptor.root_schema_ptr(), properties: Arc::new(properties(dataset, &schema, &columns.forms)) };
-        // The factory copies schema and settings from a writer; which file that writes to does not matter.
-        let nowhere = SerializedFileWriter::new(std::io::sink(), file.schema.clone(), file.properties.clone()).map_err(refused)?;
-        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, schema.clone());
-        Ok(Self {
-            dataset: dataset.name.clone(),
-            schema,
+    fn new(dataset: &str, columns: Columns, pinned: bool) -> Self {
+        Self {
+            dataset: dataset.to_owned(),
+            schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
             attributes: columns.attributes,
             rest: columns.rest,
-            file,
-            row_groups,
+            file: OnceLock::new(),
             pinned,
-        })
+        }
+    }
+
+    /// What files of this layout need.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the Parquet library refuses the schema.
+    pub(super) fn file(&self) -> Result<&FileSettings> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let refused =
+            |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
+        let schema = ArrowSchemaConverter::new().convert(&self.schema).map_err(refused)?.root_schema_ptr();
+        let properties = Arc::new(properties(&self.dataset, &self.schema, &self.forms));
+        // The factory copies schema and settings from a writer; which file that writes to does not matter.
+        let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;
+        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
+        Ok(self.file.get_or_init(|| FileSettings { schema, properties, row_groups }))
+    }
+
+    /// The attribute whose values a column has; `None`: it has those of the attributes without a column of their own.
+    pub(super) fn attribute(&self, place: usize) -> Option<&str> {
+        self.schema.field(place).metadata().get(ATTRIBUTE).map(String::as_str)
+    }
+
+    /// Two layouts whose files have one schema have one fingerprint.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the schema cannot be written down.
+    pub(super) fn fingerprint(&self) -> Result<u64> {
+        let columns = serde_json::to_vec(&self.columns()).map_err(|cause| Error::new(Kind::Bug, "cannot write a schema").caused_by(cause))?;
+        Ok(Sha256::digest(columns).iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte)))
     }
 
     /// What the user should know of the types that the pipeline declares, by attribute.
@@ -337,14 +368,14 @@ fn free(mut name: String, names: &mut HashSet<String>) -> String {
 }
 
 /// How files of the dataset are written. Nothing here depends on the clock or the machine.
-fn properties(dataset: &Dataset, schema: &Schema, forms: &[Form]) -> WriterProperties {
+fn properties(dataset: &str, schema: &Schema, forms: &[Form]) -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
     let mut builder = WriterProperties::builder()
         .set_created_by("dynamorph".to_owned())
         .set_compression(Compression::ZSTD(level))
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.name.clone())]));
+        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.to_owned())]));
     for (field, form) in schema.fields().iter().zip(forms) {
         let mut path = vec![field.name().clone()];
         each_leaf(form, &mut path, &mut |form, path| {

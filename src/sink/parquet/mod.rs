@@ -33,12 +33,14 @@
 //! with the files and their items ([`Manifest`]).
 
 mod column;
+mod convert;
 mod ddl;
 mod encode;
 mod form;
 mod layout;
 mod lock;
 mod manifest;
+mod mend;
 mod read;
 mod sparse;
 mod write;
@@ -49,7 +51,7 @@ use self::layout::Layout;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Targets};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
+use crate::sink::{Encoder, Settled, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
@@ -72,9 +74,9 @@ pub struct ParquetSink {
 struct Layouts {
     targets: Arc<Targets>,
     /// By dataset; `None` where the items decide. Empty: everywhere.
-    pinned: Vec<Option<Layout>>,
+    pinned: Vec<Option<Arc<Layout>>>,
     /// By dataset; `None` where there is no item.
-    chosen: OnceLock<Vec<Option<Layout>>>,
+    chosen: OnceLock<Vec<Option<Arc<Layout>>>>,
 }
 
 impl ParquetSink {
@@ -105,7 +107,7 @@ impl ParquetSink {
         let pinned = targets
             .datasets
             .iter()
-            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns)).transpose());
+            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns).map(Arc::new)).transpose());
         let pinned = pinned.collect::<Result<_>>()?;
         Ok(Self { layouts: Arc::new(Layouts { targets, pinned, chosen: OnceLock::new() }), ..self })
     }
@@ -122,25 +124,24 @@ impl ParquetSink {
                 .with("shapes", shapes.len()));
         }
         let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
-            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape)).transpose()
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Arc::new(Layout::of(dataset, shape)))
         });
-        let layouts = layouts.collect::<Result<_>>()?;
-        self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
+        self.layouts.chosen.set(layouts.collect()).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
 }
 
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
-        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
+        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?.as_ref())));
         Manifest::of(layouts, written)
     }
 
     /// The pinned one, else the one that was chosen.
-    fn layout(&self, id: DatasetId) -> Option<&Layout> {
+    fn layout(&self, id: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned(id).or_else(|| self.chosen.get()?.get(id.index())?.as_ref())
     }
 
-    fn pinned(&self, dataset: DatasetId) -> Option<&Layout> {
+    fn pinned(&self, dataset: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned.get(dataset.index())?.as_ref()
     }
 
@@ -149,11 +150,11 @@ impl Layouts {
     }
 
     /// All that are known, by the names of their datasets.
-    fn all(&self) -> impl Iterator<Item = (&str, &Layout)> {
+    fn all(&self) -> impl Iterator<Item = (&str, &Arc<Layout>)> {
         (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, dataset)| Some((dataset.name.as_str(), self.layout(id)?)))
     }
 
-    fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+    fn get(&self, dataset: DatasetId) -> Result<&Arc<Layout>> {
         if let Some(pinned) = self.pinned(dataset) {
             return Ok(pinned);
         }
@@ -185,6 +186,15 @@ impl Sink for ParquetSink {
 
     fn wants_shapes(&self) -> bool {
         true
+    }
+
+    fn writes_ahead(&self) -> bool {
+        true
+    }
+
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+        let findings = self.learn(shapes)?;
+        Ok(Settled { findings, written: mend::mend(&self.folder, &self.layouts, shapes, written, &self.spawn)? })
     }
 
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
