@@ -392,8 +392,12 @@ impl Job {
                 })
                 .unzip();
             drop(lives);
-            let walked =
-                walk(&self.pool, &self.data_files(&unit.files), self.walk(limit), work, |(counted, rejects, payloads, seen, fatal, bytes)| {
+            let walked = walk(
+                &self.pool,
+                &self.data_files(&unit.files),
+                self.walk(limit),
+                work,
+                |(counted, rejects, payloads, seen, fatal, bytes)| {
                     if let Some(fatal) = fatal {
                         return Err(fatal);
                     }
@@ -405,7 +409,8 @@ impl Job {
                         seen.iter().for_each(|(dataset, shape)| shapes[dataset.index()].merge(shape));
                     }
                     senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload, observer))
-                });
+                },
+            );
             let walked = walked.and_then(|warnings| {
                 if partitions.is_some() {
                     warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));

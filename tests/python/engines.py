@@ -273,8 +273,8 @@ class ClickHouse(Engine):
         return re.sub(r"\btext\b", "binary", kind(arrow))
 
     def texts(self, arrow, value):
-        """The value with the bytes of texts as texts."""
-        if value is None:
+        """The value with the bytes of texts as texts, and without what has nothing in it."""
+        if value is None or value == []:
             return None
         if types.is_string(arrow):
             return value.decode()

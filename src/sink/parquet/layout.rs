@@ -163,8 +163,7 @@ impl Layout {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let refused =
-            |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
+        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
         let schema = ArrowSchemaConverter::new().convert(&self.schema).map_err(refused)?.root_schema_ptr();
         let properties = Arc::new(properties(&self.dataset, &self.schema, &self.forms));
         // The factory copies schema and settings from a writer; which file that writes to does not matter.
@@ -183,7 +182,8 @@ impl Layout {
     /// # Errors
     /// Kind `Bug` when the schema cannot be written down.
     pub(super) fn fingerprint(&self) -> Result<u64> {
-        let columns = serde_json::to_vec(&self.columns()).map_err(|cause| Error::new(Kind::Bug, "cannot write a schema").caused_by(cause))?;
+        let columns =
+            serde_json::to_vec(&self.columns()).map_err(|cause| Error::new(Kind::Bug, "cannot write a schema").caused_by(cause))?;
         Ok(Sha256::digest(columns).iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte)))
     }
 

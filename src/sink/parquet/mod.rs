@@ -123,9 +123,10 @@ impl ParquetSink {
                 .with("datasets", datasets.len())
                 .with("shapes", shapes.len()));
         }
-        let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
-            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Arc::new(Layout::of(dataset, shape)))
-        });
+        let layouts =
+            (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
+                (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Arc::new(Layout::of(dataset, shape)))
+            });
         self.layouts.chosen.set(layouts.collect()).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
 }

@@ -443,7 +443,9 @@ fn an_error_of_the_file_is_told_as_it_is_and_others_name_the_dataset() {
     }
     let layout = Layout::of(&targets(&[("Doc", &["PK"])]).datasets[0], &Shape::new(&["PK"]));
     let failure = |error| {
-        let mut file = SerializedFileWriter::new(Failing(error), layout.file().unwrap().schema.clone(), layout.file().unwrap().properties.clone()).unwrap();
+        let mut file =
+            SerializedFileWriter::new(Failing(error), layout.file().unwrap().schema.clone(), layout.file().unwrap().properties.clone())
+                .unwrap();
         write::cannot_write(&layout, file.finish().err().unwrap())
     };
     let error = failure(|| io::Error::other(Error::new(Kind::Service, "S3 denies access")));
@@ -467,7 +469,9 @@ fn the_file_names_its_entity_and_every_column_its_attribute() {
     let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
     let path = Path::new("Dok%2F%C3%A4/part-u00001-0000.parquet");
     let bytes = std::fs::metadata(dir.path().join(path)).unwrap().len();
-    assert!(matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_) }] if known == path && *size == bytes));
+    assert!(
+        matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_) }] if known == path && *size == bytes)
+    );
     assert_eq!(written.bytes, bytes);
 
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(dir.path().join(path)).unwrap()).unwrap();
