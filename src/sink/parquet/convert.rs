@@ -50,15 +50,19 @@ impl Way {
         Self { straight, anew }
     }
 
-    /// Whether the values that are encoded anew are still known exactly; `shape` is that of all items. A field of a struct that is NULL is one
-    /// that is absent, which texts and maps tell apart.
+    /// Whether everything that is known is still known exactly; `shape` is that of all items. A column, or a field of a struct, that is NULL is one
+    /// that is absent; texts and maps tell the two apart.
     pub(super) fn is_exact(&self, from: &Layout, to: &Layout, shape: &Shape) -> bool {
-        self.anew.iter().all(|place| {
-            let form = &from.forms[*place];
-            let Some(attribute) = from.attribute(*place) else { return true };
-            let slots = form.kind().and_then(|kind| to.slots(attribute)?.places(kind).next());
-            !opens_struct(form, slots.map(|target| &to.forms[target]))
-                || shape.attribute(attribute).is_some_and(|values| !values.has_null_fields())
+        (0..from.forms.len()).all(|place| {
+            let Some(attribute) = from.attribute(place) else { return true };
+            let values = shape.attribute(attribute);
+            let Some(slots) = to.slots(attribute) else { return values.is_some_and(|values| values.count(Type::Null) == 0) };
+            if !self.anew.contains(&place) {
+                return true;
+            }
+            let form = &from.forms[place];
+            let target = form.kind().and_then(|kind| slots.places(kind).next());
+            !opens_struct(form, target.map(|target| &to.forms[target])) || values.is_some_and(|values| !values.has_null_fields())
         })
     }
 }

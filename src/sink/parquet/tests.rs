@@ -1,5 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
+mod ahead;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -152,7 +154,9 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
     is_read_back(&path, &items);
-    columns_of(&read(&path))
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(&targets, &items, &columns);
+    columns
 }
 
 fn canonical(item: &Item<'_>, declared: &Declared) -> Vec<u8> {
@@ -794,7 +798,9 @@ fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<Str
     sink.commit(std::slice::from_ref(&written)).unwrap();
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     is_given_back(&path, &items, &targets.datasets[0].declared);
-    (columns_of(&read(&path)), findings)
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(&targets, &items, &columns);
+    (columns, findings)
 }
 
 #[test]
