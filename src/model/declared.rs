@@ -139,11 +139,14 @@ pub enum Mixed {
     Json,
     /// One column of text, for S, N and BOOL alone: which it was is lost.
     Text,
+    /// One column for the most frequent type; items with a value of another are rejects.
+    RejectMinority,
 }
 
 impl Mixed {
     /// All, with their names in a pipeline file.
-    pub const NAMES: [(&'static str, Mixed); 3] = [("split", Mixed::Split), ("json", Mixed::Json), ("text", Mixed::Text)];
+    pub const NAMES: [(&'static str, Mixed); 4] =
+        [("split", Mixed::Split), ("json", Mixed::Json), ("text", Mixed::Text), ("reject-minority", Mixed::RejectMinority)];
 
     /// The name in a pipeline file.
     #[must_use]
@@ -207,6 +210,17 @@ impl Declared {
         if self.types.contains_key(attribute) { Mixed::Split } else { self.mixed_of.get(attribute).copied().unwrap_or(self.mixed) }
     }
 
+    /// Whether an item may be rejected since a value is not of its attribute's most frequent type.
+    #[must_use]
+    pub fn refuses_minorities(&self) -> bool {
+        self.becomes(Mixed::RejectMinority)
+    }
+
+    /// Whether values of several types of some attribute become this.
+    fn becomes(&self, mixed: Mixed) -> bool {
+        self.mixed == mixed || self.mixed_of.values().any(|of| *of == mixed)
+    }
+
     /// Whether NULL in this attribute is kept apart from its absence.
     #[must_use]
     pub fn tells_null(&self, attribute: &str) -> bool {
@@ -246,7 +260,7 @@ impl Declared {
                 }
             }
         }
-        if self.mixed != Mixed::Text && !self.mixed_of.values().any(|mixed| *mixed == Mixed::Text) {
+        if !self.becomes(Mixed::Text) {
             return;
         }
         let texts = item.attributes().iter().filter(|(name, _)| self.mixed(name) == Mixed::Text);

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{Folder, Ran, dynamorph};
+use crate::program::{Folder, Ran, dynamorph, files};
 use crate::python::run_program;
 
 const HEAD: &str =
@@ -300,9 +300,9 @@ fn what_is_declared_and_the_names_of_a_dialect_are_the_same_however_late_an_item
     let declared = "mixed = { \"*\" = \"json\", flag = \"text\", createdAt = \"split\" }\nnulls = true\nrest = [\"tmp_*\"]\n";
     let lines = [MIXED[0], NAMES[1], MIXED[1], NAMES[0], MIXED[2]];
     let (folder, pipeline, _) = folder_of(declared, &lines);
-    let files: Vec<_> = (0..lines.len()).map(|at| folder.join(&format!("{at}.json"))).collect();
-    lines.iter().zip(&files).for_each(|(line, file)| fs::write(file, line).expect("the orders can be written"));
-    let from: Vec<&str> = files.iter().map(String::as_str).collect();
+    let parts: Vec<_> = (0..lines.len()).map(|at| folder.join(&format!("{at}.json"))).collect();
+    lines.iter().zip(&parts).for_each(|(line, file)| fs::write(file, line).expect("the orders can be written"));
+    let from: Vec<&str> = parts.iter().map(String::as_str).collect();
     let columns = |name: &str, more: &[&str]| {
         let more = [&["--dialect", "athena", "--restart"], more].concat();
         folder.run(&pipeline, &from, &[folder.sink("parquet", name)], &more).expect(0);
@@ -333,4 +333,31 @@ fn what_is_declared_and_the_names_of_a_dialect_are_the_same_however_late_an_item
             "__rest: VARCHAR, string",
         ]
     );
+}
+
+#[test]
+fn items_with_a_value_of_a_rarer_type_are_rejects_where_that_is_declared_and_verify_expects_them_nowhere() {
+    let orders: Vec<String> = ["{\"N\":\"1\"}", "{\"S\":\"x\"}", "{\"N\":\"2.5\"}", "{\"NULL\":true}", "{\"L\":[]}"]
+        .iter()
+        .enumerate()
+        .map(|(at, value)| format!("{{\"Item\":{{\"PK\":{{\"S\":\"O#{at}\"}},\"total\":{value}}}}}"))
+        .collect();
+    let orders: Vec<&str> = orders.iter().map(String::as_str).collect();
+    let (folder, pipeline, from) = folder_of("mixed = { total = \"reject-minority\" }\n", &orders);
+    let (work, lake) = (folder.join("work"), folder.sink("parquet", "lake"));
+    let ran = dynamorph(&["run", &pipeline, "--from", &from, "--to", &lake, "--work", &work]).expect(3);
+    assert!(ran.stderr.contains("Order: items with `total` of another type than N are rejected: 2 N, 1 S, 1 L"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("read 5 = written 3 + dropped 0 + rejected 2"), "{}", ran.stdout);
+    assert_eq!(described(&folder), ["PK: VARCHAR, string = O#0 | O#2 | O#3", "total: DECIMAL(2,1), decimal128(2, 1) = 1.0 | 2.5 | -"]);
+    let rejects = files(&folder.path().join("work/rejects"));
+    let rejects: String = rejects.into_iter().map(|(_, text)| String::from_utf8(text).expect("it is text")).collect();
+    assert_eq!(rejects.lines().count(), 2);
+    for told in ["mixed-type", "`total` is of type S, and of type N in most items", "`total` is of type L", "O#1", "O#4"] {
+        assert!(rejects.contains(told), "{told}\n{rejects}");
+    }
+    let found = verify(&folder, &pipeline, &from).expect(0);
+    assert!(!found.stdout.contains("not compared"), "{}", found.stdout);
+    // An item that is missing is found all the same.
+    fs::write(&from, [&orders[..], &[r#"{"Item":{"PK":{"S":"O#9"},"total":{"N":"3"}}}"#]].concat().join("\n")).expect("it can be written");
+    verify(&folder, &pipeline, &from).expect(4);
 }

@@ -402,7 +402,7 @@ fn what_is_declared_of_columns_is_bound_and_told() {
         ("names = { a = \"\" }", "the column of `a` is empty"),
         ("strict = 1", "`strict`"),
         ("mixed = \"jsn\"", "unknown policy for mixed types: `jsn` (did you mean `json`?)"),
-        ("mixed = { a = \"reject\" }", "unknown policy for mixed types: `reject` (known here: split, json, text"),
+        ("mixed = { a = \"reject\" }", "unknown policy for mixed types: `reject` (known here: split, json, text, reject-minority"),
         (
             "mixed = { at = \"json\" }\ntypes = { at = \"timestamp\" }",
             "`at` has a declared type, and what does not fit it has columns of its own",

@@ -9,16 +9,19 @@ use arrow::error::ArrowError;
 use super::Layouts;
 use super::column::{Builder, Misfit};
 use super::layout::Layout;
+use super::minority;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Item, Row, Value};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Outgoing, Payload as AnyPayload};
+use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload};
 
 /// What the encoder gives the writer: the rows of one chunk, in columns.
 #[derive(Debug)]
 pub struct Payload {
     pub(super) batches: Vec<Batch>,
+    /// Items that have no place.
+    pub(super) refused: Vec<LateReject>,
 }
 
 /// A batch has at most about so many rows times leaf columns, which is what it takes while it is built; but not fewer than [`ROWS`].
@@ -96,7 +99,7 @@ type Chosen = (Arc<Layout>, Option<Arc<Shape>>);
 impl ParquetEncoder {
     /// The rows in columns; `choose` says in which. Datasets without are passed by.
     fn batches(&self, outgoing: &[Outgoing<'_>], choose: impl Fn(DatasetId) -> Result<Option<Chosen>>) -> Result<AnyPayload> {
-        let mut batches = Vec::new();
+        let (mut batches, mut refused) = (Vec::new(), Vec::new());
         for (at, first) in outgoing.iter().enumerate() {
             let dataset = first.dataset;
             // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
@@ -104,19 +107,19 @@ impl ParquetEncoder {
                 continue;
             }
             let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
-            let mut left: usize = parts().map(|part| part.rows.len()).sum();
-            if left == 0 {
+            if parts().all(|part| part.rows.is_empty()) {
                 continue;
             }
             let Some((layout, mut shape)) = choose(dataset)? else { continue };
-            let mut rows = parts().flat_map(|part| &part.rows);
+            let rows = minority::part(parts(), &layout, &self.layouts.targets, &mut refused);
+            let (mut left, mut rows) = (rows.len(), rows.into_iter());
             while left > 0 {
                 let count = left.min(rows_at_once(layout.leaves));
                 batches.push(Batch { shape: shape.take(), ..encode(dataset, &layout, rows.by_ref().take(count), count)? });
                 left -= count;
             }
         }
-        Ok(AnyPayload::Parquet(Payload { batches }))
+        Ok(AnyPayload::Parquet(Payload { batches, refused }))
     }
 }
 

@@ -23,7 +23,7 @@ use super::lock::{Column, Holds};
 use super::naming::{Names, renamed};
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::COLUMNS;
-use crate::model::{Change, ColumnType, Dataset, Declared, Mixed, Nulls, Type};
+use crate::model::{Change, ColumnType, Dataset, Declared, Item, Mixed, Nulls, Type};
 use crate::shape::{Fits, Shape, ValueShape};
 
 /// The metadata key of schema and file for the entity's name.
@@ -312,6 +312,10 @@ impl Layout {
             findings.push(format!("{entity}: no item has `{name}`, of which something is declared"));
         }
         for (name, values) in shape.attributes() {
+            if let (Mixed::RejectMinority, [most, _, ..]) = (declared.mixed(name), &by_frequency(values)[..]) {
+                let counts = counts(values);
+                findings.push(format!("{entity}: items with `{name}` of another type than {most} are rejected: {counts}"));
+            }
             if let Some((field, _)) = self.values_of(name).find(|(_, form)| matches!(form, Form::AnyText { .. })) {
                 let counts = counts(values);
                 findings.push(format!(
@@ -321,6 +325,19 @@ impl Layout {
             }
         }
         findings
+    }
+
+    /// Why an item is refused, where a value has another type than the attribute's one column takes.
+    pub(super) fn refuses(&self, declared: &Declared, item: &Item<'_>) -> Option<String> {
+        item.attributes().iter().find_map(|(name, value)| {
+            let kind = value.kind();
+            if kind == Type::Null || declared.mixed(name) != Mixed::RejectMinority {
+                return None;
+            }
+            let slots = self.slots(name).filter(|slots| slots.places(kind).next().is_none())?;
+            let most = Type::ALL.into_iter().find(|most| *most != Type::Null && slots.places(*most).next().is_some())?;
+            Some(format!("`{name}` is of type {kind}, and of type {most} in most items"))
+        })
     }
 
     /// The columns of an attribute's values.
@@ -460,6 +477,7 @@ impl<'s> Candidate<'s> {
             None if kinds.len() == 1 => vec![Form::of_column(kinds[0], values)],
             None => match declared.mixed(name) {
                 Mixed::Split => kinds.into_iter().map(|kind| Form::of_column(kind, values)).collect(),
+                Mixed::RejectMinority => vec![Form::of_column(kinds[0], values)],
                 Mixed::Text if has_text(values) => vec![Form::any_text(values)],
                 Mixed::Json | Mixed::Text => vec![Form::Json(JsonForm::Tagged)],
             },

@@ -24,6 +24,7 @@
 //! | an attribute with a declared type | a column of this type for what fits; the rest as if it were of another type: `name__s`, … |
 //! | an attribute with a declared name | that name in place of its own |
 //! | several types, declared `mixed` as `json` or `text` | one column: JSON text of values with their descriptors; S, N and BOOL as text |
+//! | several types, declared as `reject-minority` | a column of the most frequent type; items with others are rejects |
 //! | NULL, where `nulls` is declared | null, and true in a boolean column `name__null` |
 //! | an attribute that is declared `rest`, or above the declared number of `columns` | in `__rest` |
 //!
@@ -45,6 +46,7 @@ mod layout;
 mod lock;
 mod manifest;
 mod mend;
+mod minority;
 mod naming;
 mod read;
 mod sparse;
@@ -53,6 +55,7 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use self::layout::Layout;
+use self::minority::Refusing;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
@@ -63,6 +66,7 @@ pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
 pub use self::lock::SchemaFile;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, Source};
+pub use self::minority::Minorities;
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
 
@@ -223,7 +227,7 @@ impl Sink for ParquetSink {
     }
 
     fn writes_ahead(&self) -> bool {
-        true
+        !Minorities::are_refused(&self.layouts.targets)
     }
 
     fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
@@ -264,7 +268,8 @@ impl Sink for ParquetSink {
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone())))
+        let writer = write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone());
+        Ok(Box::new(Refusing::new(writer)))
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {
