@@ -8,6 +8,7 @@ pub mod item;
 pub mod number;
 pub mod path;
 pub mod row;
+pub(crate) mod short;
 pub mod target;
 pub mod time;
 pub mod value;

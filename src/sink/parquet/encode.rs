@@ -139,12 +139,21 @@ pub(super) struct Columns<'l> {
     rows: usize,
     builders: Vec<Option<Builder<'l>>>,
     scratch: Vec<u8>,
+    /// After each attribute, and before the first: the number of the one that came next last time. Items of one kind have their names in one
+    /// order, so most names need not be looked up.
+    next: Vec<usize>,
 }
 
 impl<'l> Columns<'l> {
     /// Columns for so many rows.
     pub(super) fn new(layout: &'l Layout, rows: usize) -> Self {
-        Self { layout, rows, builders: layout.forms.iter().map(|_| None).collect(), scratch: Vec::new() }
+        Self {
+            layout,
+            rows,
+            builders: layout.forms.iter().map(|_| None).collect(),
+            scratch: Vec::new(),
+            next: vec![0; layout.attributes.len() + 1],
+        }
     }
 
     /// Adds an item as row `at`, which comes after those that were added before.
@@ -152,11 +161,17 @@ impl<'l> Columns<'l> {
     /// # Errors
     /// Kind `Input` or `Bug` when it does not fit.
     pub(super) fn push(&mut self, at: usize, item: &Item<'_>) -> Result<()> {
-        let Self { layout, rows, builders, scratch } = self;
+        let Self { layout, rows, builders, scratch, next } = self;
         let (layout, rows) = (*layout, *rows);
         let mut homeless = false;
+        let mut before = 0;
         for (name, value) in item.attributes() {
-            let slots = match layout.slots(name) {
+            let number = layout.attributes.number(name, next[before]);
+            if let Some(number) = number {
+                next[before] = number;
+                before = number + 1;
+            }
+            let slots = match number.map(|number| layout.attributes.slots(number)) {
                 None if layout.rest.is_some() => {
                     homeless = true;
                     continue;
@@ -198,7 +213,7 @@ impl<'l> Columns<'l> {
     /// # Errors
     /// Kind `Bug` when one cannot be packed.
     pub(super) fn finish(self) -> Result<Vec<(usize, Packed)>> {
-        let Self { layout, rows, builders, scratch: _ } = self;
+        let Self { layout, rows, builders, .. } = self;
         let mut columns = Vec::new();
         for (place, builder) in builders.into_iter().enumerate() {
             let Some(builder) = builder else { continue };

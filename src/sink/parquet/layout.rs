@@ -41,6 +41,12 @@ const LONG_TEXT: usize = 64;
 /// The level 1 costs half of what Parquet costs; on the usual texts a higher one saves little.
 const ZSTD_LEVEL: i32 = 1;
 
+/// How often a Bloom filter may take a key that is not there for one that may be.
+const FALSE_POSITIVES: f64 = 0.01;
+
+/// The keys of a row group that a Bloom filter has room for; it is folded to the size that those it has need.
+const MOST_KEYS: u64 = 1 << 20;
+
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
 
@@ -71,6 +77,43 @@ impl Slots {
     }
 }
 
+/// The attributes that have columns, by a number each.
+#[derive(Debug, Default)]
+pub(super) struct Attributes {
+    slots: Vec<(Box<str>, Slots)>,
+    index: FxHashMap<Box<str>, usize>,
+}
+
+impl Attributes {
+    /// The number of an attribute. `guess` is looked at first.
+    pub(super) fn number(&self, attribute: &str, guess: usize) -> Option<usize> {
+        match self.slots.get(guess) {
+            Some((name, _)) if **name == *attribute => Some(guess),
+            _ => self.index.get(attribute).copied(),
+        }
+    }
+
+    /// The columns of the attribute with this number.
+    pub(super) fn slots(&self, number: usize) -> &Slots {
+        &self.slots[number].1
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The columns of an attribute, which has none yet where it is new.
+    fn of(&mut self, attribute: &str, tells_null: bool) -> &mut Slots {
+        let number = self.index.get(attribute).copied().unwrap_or_else(|| {
+            self.index.insert(attribute.into(), self.slots.len());
+            self.slots.push((attribute.into(), Slots { places: [[NO_COLUMN; 2]; 10], tells_null }));
+            self.slots.len() - 1
+        });
+        &mut self.slots[number].1
+    }
+}
+
 /// The columns of a dataset and everything that follows from them.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -79,9 +122,11 @@ pub(super) struct Layout {
     pub(super) forms: Vec<Form>,
     /// The leaf columns in a file.
     pub(super) leaves: usize,
-    attributes: FxHashMap<Box<str>, Slots>,
+    pub(super) attributes: Attributes,
     /// The column of the attributes that have none of their own, where there are such.
     pub(super) rest: Option<usize>,
+    /// The attributes that lead the columns: keys, and what tells the entity.
+    leading: Vec<String>,
     /// Made when the first file is written; many layouts are for a few rows on their way.
     file: OnceLock<FileSettings>,
     /// Whether the columns are not made from the items that come.
@@ -101,7 +146,7 @@ impl Layout {
     /// The layout of this dataset for items of this shape, with the names of an engine where the run writes for one. Where values have no text,
     /// and are declared to become text, the column is JSON; [`check`](Self::check) says so.
     pub(super) fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
-        Self::new(&dataset.name, Columns::of(dataset, shape, dialect), false)
+        Self::new(&dataset.name, &dataset.leading, Columns::of(dataset, shape, dialect), false)
     }
 
     /// Checks that the values of all items can become what is declared.
@@ -123,7 +168,7 @@ impl Layout {
             let attribute = field.metadata().get(ATTRIBUTE).map(String::as_str);
             columns.push(&nothing, attribute, field.name(), Form::of_field(field)?);
         }
-        Some(Self::new(schema.metadata().get(ENTITY)?, columns, false))
+        Some(Self::new(schema.metadata().get(ENTITY)?, &[], columns, false))
     }
 
     /// The layout of this dataset with columns that are given, by the names that they have for an engine where that is given too.
@@ -148,7 +193,7 @@ impl Layout {
         if chosen.forms.is_empty() {
             return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
         }
-        Ok(Self::new(&dataset.name, chosen, true))
+        Ok(Self::new(&dataset.name, &dataset.leading, chosen, true))
     }
 
     /// The columns as they can be pinned.
@@ -161,7 +206,7 @@ impl Layout {
         self.schema.fields().iter().zip(&self.forms).map(column).collect()
     }
 
-    fn new(dataset: &str, columns: Columns, pinned: bool) -> Self {
+    fn new(dataset: &str, leading: &[String], columns: Columns, pinned: bool) -> Self {
         Self {
             dataset: dataset.to_owned(),
             schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
@@ -169,6 +214,7 @@ impl Layout {
             forms: columns.forms,
             attributes: columns.attributes,
             rest: columns.rest,
+            leading: leading.to_vec(),
             file: OnceLock::new(),
             pinned,
         }
@@ -184,11 +230,46 @@ impl Layout {
         }
         let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
         let schema = ArrowSchemaConverter::new().convert(&self.schema).map_err(refused)?.root_schema_ptr();
-        let properties = Arc::new(properties(&self.dataset, &self.schema, &self.forms));
+        let properties = Arc::new(self.properties());
         // The factory copies schema and settings from a writer; which file that writes to does not matter.
         let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;
         let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
         Ok(self.file.get_or_init(|| FileSettings { schema, properties, row_groups }))
+    }
+
+    /// How files of the dataset are written. Nothing here depends on the clock or the machine.
+    fn properties(&self) -> WriterProperties {
+        let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
+        let mut builder = WriterProperties::builder()
+            .set_created_by("dynamorph".to_owned())
+            .set_compression(Compression::ZSTD(level))
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+            // Of pages too: a reader that looks for a few values skips the others.
+            .set_statistics_enabled(EnabledStatistics::Page)
+            // A dictionary says itself what is in it.
+            .set_bloom_filter_for_dictionary_encoded_chunks(false)
+            .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), self.dataset.clone())]));
+        for (place, (field, form)) in self.schema.fields().iter().zip(&self.forms).enumerate() {
+            let is_key = self.attribute(place).is_some_and(|attribute| self.leading.iter().any(|leading| leading == attribute));
+            let mut path = vec![field.name().clone()];
+            each_leaf(form, &mut path, &mut |form, path| {
+                let path = ColumnPath::new(path.to_vec());
+                let current = std::mem::take(&mut builder);
+                builder = match form {
+                    Form::Text { .. } | Form::Number(NumberForm::Integer | NumberForm::Text) | Form::Binary if is_key => {
+                        current.set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES).set_column_bloom_filter_max_ndv(path, MOST_KEYS)
+                    }
+                    // Long and different each time: no dictionary, and least and greatest value say nothing.
+                    Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } => current
+                        .set_column_dictionary_enabled(path.clone(), false)
+                        .set_column_statistics_enabled(path, EnabledStatistics::None),
+                    _ => current,
+                };
+            });
+        }
+        let mut properties = builder.build();
+        add_encoded_arrow_schema_to_metadata(&self.schema, &mut properties);
+        properties
     }
 
     /// The attribute whose values a column has; `None`: it has those of the attributes without a column of their own.
@@ -268,7 +349,7 @@ impl Layout {
 
     /// The columns of an attribute; `None` where it has none of its own.
     pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
-        self.attributes.get(attribute)
+        self.attributes.number(attribute, 0).map(|number| self.attributes.slots(number))
     }
 }
 
@@ -278,7 +359,7 @@ struct Columns {
     dialect: Option<Dialect>,
     fields: Vec<Field>,
     forms: Vec<Form>,
-    attributes: FxHashMap<Box<str>, Slots>,
+    attributes: Attributes,
     rest: Option<usize>,
 }
 
@@ -367,8 +448,7 @@ impl Columns {
                 let mut metadata = field.metadata().clone();
                 metadata.insert(ATTRIBUTE, attribute);
                 field.set_metadata(metadata);
-                let new = || Slots { places: [[NO_COLUMN; 2]; 10], tells_null: declared.tells_null(attribute) };
-                let slots = self.attributes.entry(attribute.into()).or_insert_with(new);
+                let slots = self.attributes.of(attribute, declared.tells_null(attribute));
                 Type::ALL.into_iter().filter(|kind| form.takes(*kind)).for_each(|kind| slots.add(kind, place));
             }
             None => self.rest = Some(self.forms.len()),
@@ -480,34 +560,6 @@ fn homeless(candidates: &[Candidate<'_>], declared: &Declared, is_asked_for: imp
             leaves > limit
         })
         .collect()
-}
-
-/// How files of the dataset are written. Nothing here depends on the clock or the machine.
-fn properties(dataset: &str, schema: &Schema, forms: &[Form]) -> WriterProperties {
-    let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
-    let mut builder = WriterProperties::builder()
-        .set_created_by("dynamorph".to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.to_owned())]));
-    for (field, form) in schema.fields().iter().zip(forms) {
-        let mut path = vec![field.name().clone()];
-        each_leaf(form, &mut path, &mut |form, path| {
-            let path = ColumnPath::new(path.to_vec());
-            let current = std::mem::take(&mut builder);
-            builder = match form {
-                // Long and different each time: no dictionary, and least and greatest value say nothing.
-                Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } => {
-                    current.set_column_dictionary_enabled(path.clone(), false).set_column_statistics_enabled(path, EnabledStatistics::None)
-                }
-                _ => current,
-            };
-        });
-    }
-    let mut properties = builder.build();
-    add_encoded_arrow_schema_to_metadata(schema, &mut properties);
-    properties
 }
 
 /// Calls `leaf` for each leaf column with its path in the file.
