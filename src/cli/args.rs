@@ -433,6 +433,12 @@ pub(crate) struct GrantsNothing {
     overwrite: bool,
     #[arg(long, hide = true)]
     max_rejects: Option<u64>,
+    #[arg(long, hide = true)]
+    schema: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    schema_out: Option<PathBuf>,
+    #[arg(long, hide = true, value_enum)]
+    dialect: Option<Dialect>,
     #[arg(long, hide = true, value_enum)]
     import_format: Option<ImportFormat>,
     #[arg(long, hide = true, value_enum)]
