@@ -13,7 +13,7 @@ pub mod target;
 pub mod time;
 pub mod value;
 
-pub use declared::{ColumnType, Declared};
+pub use declared::{ColumnType, Declared, Mixed, Nulls};
 pub use edit::PathError;
 pub use item::{Arena, Item};
 pub use path::{Path, Place};

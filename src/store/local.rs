@@ -109,6 +109,16 @@ impl LocalStaging {
         })
     }
 
+    /// Gives a staged file the name of another one, which it replaces.
+    ///
+    /// # Errors
+    /// Kind `Output` when one of them is no plain relative path, or the file cannot be moved.
+    pub fn replace(&self, relative: &Path, by: &Path) -> Result<()> {
+        let (path, by) = (self.path(relative)?, self.path(by)?);
+        fs::rename(&by, &path).map_err(|cause| io_error(Kind::Output, "cannot move the output file", &by, cause))?;
+        sync_folder(parent_of(&path))
+    }
+
     /// Where the file that will be `relative` lies until it is published.
     ///
     /// # Errors
