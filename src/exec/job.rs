@@ -76,7 +76,7 @@ impl Job {
         let pool = Arc::new(pool);
         let work = WorkFolder::open(&options.work)?;
         let locks = lock_folders(&options)?;
-        let sinks = sinks(&plan, &options, &pool)?;
+        let sinks = sinks(&plan, &exports, &options, &pool)?;
         check_changes(&exports, &sinks)?;
         let names = sinks.iter().map(|sink| sink.name()).collect();
         let identity = Identity::new(&plan, &files, &options, names, units.len());
@@ -328,10 +328,9 @@ impl Job {
                 shapes.push((part.dataset, Shape::of_dataset(dataset)));
                 shapes.len() - 1
             });
-            for row in &part.rows {
-                shapes[at].1.observe(&row.item);
-                shapes[at].1.compare(&row.item, &dataset.declared);
-            }
+            let shape = &mut shapes[at].1;
+            shape.observe_all(part.rows.iter().map(|row| &row.item));
+            part.rows.iter().for_each(|row| shape.compare(&row.item, &dataset.declared));
         }
         (block, shapes.into_iter().map(|(dataset, shape)| (dataset, Arc::new(shape))).collect())
     }

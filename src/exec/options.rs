@@ -20,7 +20,7 @@ use crate::sink::batch_files::BatchFiles;
 use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
-use crate::sink::parquet::{ParquetSink, SchemaFile};
+use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile, Source};
 use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
@@ -78,6 +78,9 @@ pub struct Options {
     pub schema: Option<String>,
     /// Where the schema of what `parquet:` wrote is kept.
     pub schema_out: Option<PathBuf>,
+    /// The engine whose names the columns of `parquet:` have; else they have those of the attributes.
+    #[cfg(feature = "parquet")]
+    pub dialect: Option<Dialect>,
     /// Asks the run to stop.
     pub stop: Stop,
 }
@@ -104,6 +107,8 @@ impl Options {
             unit_bytes,
             schema,
             schema_out: _,
+            #[cfg(feature = "parquet")]
+            dialect,
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
@@ -115,6 +120,8 @@ impl Options {
             ("--only", format!("{only:?}")),
             ("--unit-size", format!("{unit_bytes:?}")),
             ("--schema", format!("{schema:?}")),
+            #[cfg(feature = "parquet")]
+            ("--dialect", format!("{dialect:?}")),
         ]
     }
 }
@@ -167,6 +174,12 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if !parquet && (options.schema.is_some() || options.schema_out.is_some()) {
         return Err(Error::new(Kind::Usage, "a schema is what parquet: writes, and there is no such sink")
             .with("found", "--schema or --schema-out")
+            .with("hint", "add --to parquet:DIR, or leave the option out"));
+    }
+    #[cfg(feature = "parquet")]
+    if !parquet && options.dialect.is_some() {
+        return Err(Error::new(Kind::Usage, "a dialect is for the names of columns in parquet:, and there is no such sink")
+            .with("found", "--dialect")
             .with("hint", "add --to parquet:DIR, or leave the option out"));
     }
     check_folders(options)?;
@@ -416,7 +429,8 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
-pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet says what was read"))]
+pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
     let spawn = || -> Spawn {
         let pool = Arc::clone(pool);
@@ -429,7 +443,16 @@ pub(super) fn sinks(plan: &Plan, options: &Options, pool: &Arc<ThreadPool>) -> R
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
+                    let sources = exports.iter().filter_map(|(_, export)| export.summary.as_ref()).map(|summary| Source {
+                        export: summary.in_words(),
+                        export_arn: summary.export_arn.clone(),
+                        table_arn: summary.table_arn.clone(),
+                    });
                     let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    let mut sink = sink.with_sources(sources.collect());
+                    if let Some(dialect) = options.dialect {
+                        sink = sink.with_dialect(dialect);
+                    }
                     match &options.schema {
                         Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
                         None => Box::new(sink),

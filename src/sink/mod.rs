@@ -286,4 +286,7 @@ pub struct WrittenFile {
     /// A fingerprint of its schema, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<u64>,
+    /// The SHA-256 of its bytes in hexadecimal digits, where it was calculated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }

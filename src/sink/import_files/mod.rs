@@ -181,7 +181,7 @@ impl Sink for ImportFiles {
             let mut file = staging.create(&path)?;
             file.put(text.as_bytes())?;
             let bytes = file.finish()?;
-            files.push(WrittenFile { path, items: 0, bytes, schema: None });
+            files.push(WrittenFile { path, items: 0, bytes, schema: None, sha256: None });
             Ok::<_, Error>(())
         };
         let place = Place::of(self.folders.within());

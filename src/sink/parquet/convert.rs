@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, ListArray, MapArra
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type};
 
 use super::encode::{Batch, Columns, WIDE};
-use super::form::{Form, NumberForm};
+use super::form::{Form, NumberForm, attribute_of};
 use super::layout::Layout;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
@@ -74,7 +74,7 @@ fn opens_struct(from: &Form, to: Option<&Form>) -> bool {
             .fields
             .iter()
             .zip(&from.forms)
-            .any(|(field, form)| opens_struct(form, to.index.get(field.name().as_str()).map(|at| &to.forms[*at]))),
+            .any(|(field, form)| opens_struct(form, to.index.get(attribute_of(field)).map(|at| &to.forms[*at]))),
         (Form::Struct(_), _) => true,
         (Form::List(from, _), Some(Form::List(to, _))) | (Form::Map(from, _), Some(Form::Map(to, _))) => opens_struct(from, Some(to)),
         (Form::List(from, _) | Form::Map(from, _), _) => opens_struct(from, None),
@@ -95,12 +95,14 @@ fn straight_to(from: &Layout, to: &Layout, place: usize, attribute: &str) -> Opt
 /// Whether [`widen`] can bring values of one form to another.
 pub(super) fn can_widen(from: &Form, to: &Form) -> bool {
     match (from, to) {
-        (Form::Nothing, _) | (Form::Text { .. }, Form::Text { .. }) => true,
+        (Form::Nothing, _)
+        | (Form::Text { .. }, Form::Text { .. } | Form::AnyText { .. })
+        | (Form::AnyText { .. }, Form::AnyText { .. }) => true,
         (Form::Number(from), Form::Number(to)) => from == to || scaled_by(*from, *to).is_some(),
         (Form::Set(one, from, _), Form::Set(other, to, _)) => one == other && can_widen(from, to),
         (Form::List(from, _), Form::List(to, _)) | (Form::Map(from, _), Form::Map(to, _)) => can_widen(from, to),
         (Form::Struct(from), Form::Struct(to)) => from.fields.iter().zip(&from.forms).all(|(field, form)| {
-            *form == Form::Nothing || to.index.get(field.name().as_str()).is_some_and(|at| can_widen(form, &to.forms[*at]))
+            *form == Form::Nothing || to.index.get(attribute_of(field)).is_some_and(|at| can_widen(form, &to.forms[*at]))
         }),
         (from, to) => from == to,
     }
@@ -153,7 +155,7 @@ fn widen(array: &ArrayRef, from: &Form, to: &Form) -> Result<ArrayRef> {
         }
         (Form::Struct(narrow), Form::Struct(wide)) => {
             let structs = array.as_struct();
-            let column = |(field, form): (&FieldRef, &Form)| match narrow.index.get(field.name().as_str()) {
+            let column = |(field, form): (&FieldRef, &Form)| match narrow.index.get(attribute_of(field)) {
                 Some(at) => widen(&structs.columns()[*at], &narrow.forms[*at], form),
                 None => Ok(new_null_array(field.data_type(), array.len())),
             };

@@ -9,16 +9,19 @@ use arrow::error::ArrowError;
 use super::Layouts;
 use super::column::{Builder, Misfit};
 use super::layout::Layout;
+use super::minority;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{DatasetId, Item, Row, Value};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Outgoing, Payload as AnyPayload};
+use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload};
 
 /// What the encoder gives the writer: the rows of one chunk, in columns.
 #[derive(Debug)]
 pub struct Payload {
     pub(super) batches: Vec<Batch>,
+    /// Items that have no place.
+    pub(super) refused: Vec<LateReject>,
 }
 
 /// A batch has at most about so many rows times leaf columns, which is what it takes while it is built; but not fewer than [`ROWS`].
@@ -85,7 +88,7 @@ impl Encoder for ParquetEncoder {
             }
             let shape = shapes.iter().find(|(known, _)| *known == dataset).map(|(_, shape)| shape);
             let shape = shape.ok_or_else(|| Error::new(Kind::Bug, "items without a shape"))?;
-            Ok(Some((Arc::new(Layout::of(self.layouts.targets.dataset(dataset), shape)), Some(shape.clone()))))
+            Ok(Some((self.layouts.made_for(self.layouts.targets.dataset(dataset), shape), Some(shape.clone()))))
         })
     }
 }
@@ -96,7 +99,7 @@ type Chosen = (Arc<Layout>, Option<Arc<Shape>>);
 impl ParquetEncoder {
     /// The rows in columns; `choose` says in which. Datasets without are passed by.
     fn batches(&self, outgoing: &[Outgoing<'_>], choose: impl Fn(DatasetId) -> Result<Option<Chosen>>) -> Result<AnyPayload> {
-        let mut batches = Vec::new();
+        let (mut batches, mut refused) = (Vec::new(), Vec::new());
         for (at, first) in outgoing.iter().enumerate() {
             let dataset = first.dataset;
             // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
@@ -104,19 +107,19 @@ impl ParquetEncoder {
                 continue;
             }
             let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
-            let mut left: usize = parts().map(|part| part.rows.len()).sum();
-            if left == 0 {
+            if parts().all(|part| part.rows.is_empty()) {
                 continue;
             }
             let Some((layout, mut shape)) = choose(dataset)? else { continue };
-            let mut rows = parts().flat_map(|part| &part.rows);
+            let rows = minority::part(parts(), &layout, &self.layouts.targets, &mut refused);
+            let (mut left, mut rows) = (rows.len(), rows.into_iter());
             while left > 0 {
                 let count = left.min(rows_at_once(layout.leaves));
                 batches.push(Batch { shape: shape.take(), ..encode(dataset, &layout, rows.by_ref().take(count), count)? });
                 left -= count;
             }
         }
-        Ok(AnyPayload::Parquet(Payload { batches }))
+        Ok(AnyPayload::Parquet(Payload { batches, refused }))
     }
 }
 
@@ -136,12 +139,21 @@ pub(super) struct Columns<'l> {
     rows: usize,
     builders: Vec<Option<Builder<'l>>>,
     scratch: Vec<u8>,
+    /// After each attribute, and before the first: the number of the one that came next last time. Items of one kind have their names in one
+    /// order, so most names need not be looked up.
+    next: Vec<usize>,
 }
 
 impl<'l> Columns<'l> {
     /// Columns for so many rows.
     pub(super) fn new(layout: &'l Layout, rows: usize) -> Self {
-        Self { layout, rows, builders: layout.forms.iter().map(|_| None).collect(), scratch: Vec::new() }
+        Self {
+            layout,
+            rows,
+            builders: layout.forms.iter().map(|_| None).collect(),
+            scratch: Vec::new(),
+            next: vec![0; layout.attributes.len() + 1],
+        }
     }
 
     /// Adds an item as row `at`, which comes after those that were added before.
@@ -149,17 +161,23 @@ impl<'l> Columns<'l> {
     /// # Errors
     /// Kind `Input` or `Bug` when it does not fit.
     pub(super) fn push(&mut self, at: usize, item: &Item<'_>) -> Result<()> {
-        let Self { layout, rows, builders, scratch } = self;
+        let Self { layout, rows, builders, scratch, next } = self;
         let (layout, rows) = (*layout, *rows);
         let mut homeless = false;
+        let mut before = 0;
         for (name, value) in item.attributes() {
-            let slots = match layout.slots(name) {
+            let number = layout.attributes.number(name, next[before]);
+            if let Some(number) = number {
+                next[before] = number;
+                before = number + 1;
+            }
+            let slots = match number.map(|number| layout.attributes.slots(number)) {
                 None if layout.rest.is_some() => {
                     homeless = true;
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
-                Some(_) if matches!(value, Value::Null) => continue,
+                Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,
             };
             let mut push = |place: usize| {
@@ -195,7 +213,7 @@ impl<'l> Columns<'l> {
     /// # Errors
     /// Kind `Bug` when one cannot be packed.
     pub(super) fn finish(self) -> Result<Vec<(usize, Packed)>> {
-        let Self { layout, rows, builders, scratch: _ } = self;
+        let Self { layout, rows, builders, .. } = self;
         let mut columns = Vec::new();
         for (place, builder) in builders.into_iter().enumerate() {
             let Some(builder) = builder else { continue };

@@ -77,13 +77,20 @@ pub(super) fn mend(
     }
     drop(sender);
     for (unit, at, mended) in mended {
-        let (bytes, schema) = mended?;
+        let Mended { bytes, schema, sha256 } = mended?;
         let unit = &mut written[unit];
-        let WrittenFile { bytes: before, schema: known, .. } = &mut unit.files[at];
-        unit.bytes = unit.bytes - *before + bytes;
-        (*before, *known) = (bytes, Some(schema));
+        let file = &mut unit.files[at];
+        unit.bytes = unit.bytes - file.bytes + bytes;
+        *file = WrittenFile { path: std::mem::take(&mut file.path), items: file.items, bytes, schema: Some(schema), sha256: Some(sha256) };
     }
     Ok(Some(written))
+}
+
+/// What a file is now.
+struct Mended {
+    bytes: u64,
+    schema: u64,
+    sha256: String,
 }
 
 /// A file of a schema that is too narrow.
@@ -103,8 +110,8 @@ impl Source {
         Ok(Self { file, metadata, layout: Arc::new(layout) })
     }
 
-    /// Writes the file once more, for another layout; gives its size and the fingerprint of its schema.
-    fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>) -> Result<(u64, u64)> {
+    /// Writes the file once more, for another layout.
+    fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>) -> Result<Mended> {
         let way = Way::new(&self.layout, to);
         let copied = self.copied(&way, to)?;
         let beside = path.with_extension("mended");
@@ -122,9 +129,9 @@ impl Source {
             }
             out.close().map_err(failed)?;
         }
-        let bytes = finish(writer, to)?;
+        let (bytes, sha256) = finish(writer, to)?;
         staging.replace(path, &beside)?;
-        Ok((bytes, to.fingerprint()?))
+        Ok(Mended { bytes, schema: to.fingerprint()?, sha256 })
     }
 
     /// The columns whose chunks are copied as they are: the column here, the column there, the leaves here.

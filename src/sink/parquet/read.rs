@@ -1,7 +1,8 @@
 //! Reads back what the sink wrote: rows become items again, by the types of the columns and by what their fields say in their metadata.
 //!
-//! What the columns cannot tell apart is in no item: a NULL in an item or a map is taken for an absent attribute. In JSON texts and as an
-//! element of a list it is read as it is. Everything else comes back as it was, numbers in one spelling. Files of others are refused.
+//! What the columns cannot tell apart is in no item: a NULL in a map, or in an item where no column says so, is taken for an absent
+//! attribute. In JSON texts and as an element of a list it is read as it is. Where S, N and BOOL became text, it is S. Everything else comes
+//! back as it was, numbers in one spelling. Files of others are refused.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray};
 use arrow::datatypes::{Decimal128Type, DecimalType, Field, Float64Type, Int64Type, TimestampMicrosecondType};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
-use super::form::{Form, JsonForm, NumberForm};
-use super::layout::{ATTRIBUTE, ENTITY};
+use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm, attribute_of};
+use super::layout::ENTITY;
 use crate::codec::ddb_json;
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::{digits_below, iso};
@@ -141,7 +142,9 @@ impl Form {
         let plain = |number: &str| Value::N(arena.alloc_str(number));
         Ok(Some(match self {
             Form::Nothing => return Err("a text in a column that holds nothing".to_owned()),
-            Form::Text { .. } => Value::S(array.as_string::<i32>().value(at)),
+            Form::IsNull if array.as_boolean().value(at) => Value::Null,
+            Form::IsNull => return Ok(None),
+            Form::Text { .. } | Form::AnyText { .. } => Value::S(array.as_string::<i32>().value(at)),
             Form::Number(NumberForm::Text) => Value::N(array.as_string::<i32>().value(at)),
             Form::Number(NumberForm::Integer) => plain(&array.as_primitive::<Int64Type>().value(at).to_string()),
             Form::IsoText => Value::S(arena.alloc_str(&iso(array.as_primitive::<TimestampMicrosecondType>().value(at)))),
@@ -167,7 +170,7 @@ impl Form {
                 let mut members: Vec<Attribute<'a>> = Vec::new();
                 for ((field, form), column) in inner.fields.iter().zip(&inner.forms).zip(columns) {
                     if let Some(value) = form.value(column.as_ref(), at, arena)? {
-                        members.push((arena.alloc_str(field.name()), value));
+                        members.push((arena.alloc_str(attribute_of(field)), value));
                     }
                 }
                 Value::M(arena.alloc_slice_copy(&members))
@@ -229,15 +232,15 @@ fn of_micros(micros: i64, unit: Unit) -> String {
     Decimal128Type::format_decimal(i128::from(micros), Decimal128Type::MAX_PRECISION, scale)
 }
 
-/// The item without what the columns cannot tell apart: attributes and members of maps that are NULL; how a moment is written where the
-/// column is a timestamp; digits beyond a double. To be compared with an item that was read back, which has none either once it went
-/// through here.
+/// The item without what the columns cannot tell apart: members of maps that are NULL, and attributes where no column says so; how a moment
+/// is written where the column is a timestamp; digits beyond a double; whether it was S, N or BOOL where that is declared to become text. To
+/// be compared with an item that was read back, which has none either once it went through here.
 #[must_use]
 pub fn comparable<'a>(item: &Item<'a>, declared: &Declared) -> Item<'a> {
     let arena = item.arena();
     let mut kept = Item::new_in(arena);
     for (name, value) in item.attributes() {
-        if !matches!(value, Value::Null) {
+        if !matches!(value, Value::Null) || declared.tells_null(name) {
             kept.push(name, without_nulls(*value, arena));
         }
     }

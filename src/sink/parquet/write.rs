@@ -13,6 +13,7 @@ use arrow::datatypes::FieldRef;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
+use sha2::{Digest as _, Sha256};
 
 use super::Layouts;
 use super::convert::{Way, convert};
@@ -86,18 +87,24 @@ struct OpenFile {
     writer: SerializedFileWriter<Lent>,
 }
 
-/// The file of a Parquet writer. It is taken back by hand, since the writer gives it back only with errors that have lost their words.
-pub(super) struct Lent(Option<StagedFile>);
+/// The file of a Parquet writer, with the checksum of what was written. It is taken back by hand, since the writer gives it back only with
+/// errors that have lost their words.
+pub(super) struct Lent {
+    file: Option<StagedFile>,
+    sha256: Sha256,
+}
 
 impl Lent {
     fn file(&mut self) -> io::Result<&mut StagedFile> {
-        self.0.as_mut().ok_or_else(|| io::Error::other("the file was taken back"))
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file was taken back"))
     }
 }
 
 impl io::Write for Lent {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file()?.write(bytes)
+        let written = self.file()?.write(bytes)?;
+        self.sha256.update(&bytes[..written]);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -207,7 +214,7 @@ impl ParquetWriter {
         let Some(shape) = &self.datasets.entry(dataset).or_default().shape else {
             return Ok((self.layouts.get(dataset)?.clone(), batches));
         };
-        let layout = Arc::new(Layout::of(self.layouts.targets.dataset(dataset), shape));
+        let layout = self.layouts.made_for(self.layouts.targets.dataset(dataset), shape);
         let mut way: Option<(Arc<Layout>, Way)> = None;
         let mut as_one = Vec::with_capacity(batches.len());
         for batch in batches {
@@ -269,9 +276,9 @@ impl ParquetWriter {
         let Some(OpenFile { layout, path, items, writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
             return Ok(());
         };
-        let bytes = finish(writer, &layout)?;
+        let (bytes, sha256) = finish(writer, &layout)?;
         self.written.bytes += bytes;
-        self.written.files.push(WrittenFile { path, items, bytes, schema: Some(layout.fingerprint()?) });
+        self.written.files.push(WrittenFile { path, items, bytes, schema: Some(layout.fingerprint()?), sha256: Some(sha256) });
         Ok(())
     }
 }
@@ -298,14 +305,17 @@ impl Writer for ParquetWriter {
 /// A writer of a file of this layout.
 pub(super) fn file_writer(file: StagedFile, layout: &Layout) -> Result<SerializedFileWriter<Lent>> {
     let settings = layout.file()?;
-    SerializedFileWriter::new(Lent(Some(file)), settings.schema.clone(), settings.properties.clone())
-        .map_err(|cause| cannot_write(layout, cause))
+    let lent = Lent { file: Some(file), sha256: Sha256::new() };
+    SerializedFileWriter::new(lent, settings.schema.clone(), settings.properties.clone()).map_err(|cause| cannot_write(layout, cause))
 }
 
-/// Ends a file; gives its size in bytes.
-pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) -> Result<u64> {
+/// Ends a file; gives its size in bytes, and its SHA-256.
+pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) -> Result<(u64, String)> {
     writer.finish().map_err(|cause| cannot_write(layout, cause))?;
-    writer.inner_mut().0.take().expect("the file is taken back once").finish()
+    let Lent { file, sha256 } = writer.inner_mut();
+    let bytes = file.take().expect("the file is taken back once").finish()?;
+    let digest = std::mem::take(sha256).finalize();
+    Ok((bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
 /// The columns of a row group with fresh writers for their leaves.

@@ -17,13 +17,14 @@ fn shape_of(dataset: &Dataset, items: &[Item<'_>]) -> Shape {
 /// Writes the items ahead and settles; `None`: they must be written again.
 pub(super) fn written_ahead(
     dir: &Path,
+    dialect: Option<Dialect>,
     targets: &Arc<Targets>,
     items: &[Item<'_>],
     (in_chunk, in_unit): (usize, usize),
     limits: Limits,
 ) -> Option<Vec<Written>> {
     let dataset = &targets.datasets[0];
-    let sink = ParquetSink::new(dir.to_owned(), false, targets.clone(), at_once()).with_limits(limits);
+    let sink = sink_for(dialect, dir, targets).with_limits(limits);
     sink.prepare(Begin::Anew).unwrap();
     let mut written = Vec::new();
     for (unit, items) in (1..).zip(items.chunks(in_chunk.saturating_mul(in_unit))) {
@@ -49,7 +50,7 @@ pub(super) fn written_ahead(
 }
 
 /// However the items are spread over chunks and units, they become these columns.
-pub(super) fn is_settled_as(targets: &Arc<Targets>, items: &[Item<'_>], columns: &[String]) {
+pub(super) fn is_settled_as(dialect: Option<Dialect>, targets: &Arc<Targets>, items: &[Item<'_>], columns: &[String]) {
     let shape = shape_of(&targets.datasets[0], items);
     let rest = columns.iter().any(|column| column.starts_with("__rest"));
     let exact = !shape.attributes().values().any(|values| values.has_null_fields() || rest && values.count(crate::model::Type::Null) > 0);
@@ -57,7 +58,7 @@ pub(super) fn is_settled_as(targets: &Arc<Targets>, items: &[Item<'_>], columns:
     for spread in SPREADS.into_iter().take(if columns.len() > 500 { 2 } else { SPREADS.len() }) {
         let dir = tempfile::tempdir().unwrap();
         let limits = Limits { row_group: 1, ..Limits::default() };
-        let Some(written) = written_ahead(dir.path(), targets, items, spread, limits) else {
+        let Some(written) = written_ahead(dir.path(), dialect, targets, items, spread, limits) else {
             assert!(!exact, "{spread:?}");
             continue;
         };
@@ -101,11 +102,11 @@ proptest! {
         let items: Vec<Item<'_>> = attributes.iter().map(|attributes| generate::item(attributes, &arena)).collect();
         let targets = targets(&[("Doc", &["PK"])]);
         let dataset = &targets.datasets[0];
-        let schema = Layout::of(dataset, &shape_of(dataset, &items)).schema;
+        let schema = Layout::of(dataset, &shape_of(dataset, &items), None).schema;
         let expected: Vec<_> = items.iter().map(|item| canonical(item, &dataset.declared)).collect();
         for spread in SPREADS {
             let dir = dir.path().join(format!("{spread:?}"));
-            let Some(written) = written_ahead(&dir, &targets, &items, spread, Limits { row_group: 1, ..Limits::default() }) else { continue };
+            let Some(written) = written_ahead(&dir, None, &targets, &items, spread, Limits { row_group: 1, ..Limits::default() }) else { continue };
             let files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| dir.join(&file.path)).collect();
             let found: Vec<_> = files.iter().flat_map(|path| canonical_items(path, &dataset.declared)).collect();
             prop_assert_eq!(&found, &expected);
@@ -154,7 +155,7 @@ fn a_struct_with_nulls_that_must_become_text_is_written_again() {
         let narrow = item(&arena, arena.alloc([("m", Value::M(arena.alloc([("k0", inside)])))]));
         for spread in [(1, 1), (1, 1000)] {
             let dir = tempfile::tempdir().unwrap();
-            let written = written_ahead(dir.path(), &targets, &[narrow.clone(), wide.clone()], spread, Limits::default());
+            let written = written_ahead(dir.path(), None, &targets, &[narrow.clone(), wide.clone()], spread, Limits::default());
             assert_eq!(written.is_none(), again, "{spread:?}");
         }
     }
