@@ -76,7 +76,7 @@ impl Job {
         let pool = Arc::new(pool);
         let work = WorkFolder::open(&options.work)?;
         let locks = lock_folders(&options)?;
-        let sinks = sinks(&plan, &options, &pool)?;
+        let sinks = sinks(&plan, &exports, &options, &pool)?;
         check_changes(&exports, &sinks)?;
         let names = sinks.iter().map(|sink| sink.name()).collect();
         let identity = Identity::new(&plan, &files, &options, names, units.len());

@@ -17,7 +17,10 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 
 use super::form::{Form, JsonForm, NumberForm};
+#[cfg(feature = "iceberg")]
+use super::fixed::{FieldId, with_ids};
 use super::lock::{Column, Holds};
+use super::write::folder;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Change, ColumnType, Dataset, Declared, Type};
 use crate::shape::{Fits, Shape, ValueShape};
@@ -69,6 +72,8 @@ impl Slots {
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) dataset: String,
+    /// What the paths of its files begin with.
+    pub(super) stem: String,
     pub(super) schema: SchemaRef,
     pub(super) forms: Vec<Form>,
     /// The leaf columns in a file.
@@ -145,6 +150,7 @@ impl Layout {
         let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, schema.clone());
         Ok(Self {
             dataset: dataset.name.clone(),
+            stem: format!("{}/part", folder(&dataset.name)),
             schema,
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
@@ -154,6 +160,21 @@ impl Layout {
             row_groups,
             pinned,
         })
+    }
+
+    /// The same layout for files of this stem whose fields have these numbers.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the Parquet library refuses the numbers.
+    #[cfg(feature = "iceberg")]
+    pub(super) fn numbered(mut self, stem: String, numbers: &[FieldId]) -> Result<Self> {
+        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
+        let numbered = Schema::new(with_ids(self.schema.fields(), numbers));
+        let descriptor = ArrowSchemaConverter::new().convert(&numbered).map_err(refused)?;
+        self.file.schema = descriptor.root_schema_ptr();
+        let nowhere = SerializedFileWriter::new(std::io::sink(), self.file.schema.clone(), self.file.properties.clone()).map_err(refused)?;
+        self.row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
+        Ok(Self { stem, ..self })
     }
 
     /// What the user should know of the types that the pipeline declares, by attribute.

@@ -35,6 +35,8 @@
 mod column;
 mod ddl;
 mod encode;
+#[cfg(feature = "iceberg")]
+mod fixed;
 mod form;
 mod layout;
 mod lock;
@@ -54,6 +56,10 @@ use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
+#[cfg(feature = "iceberg")]
+pub(in crate::sink) use self::fixed::{FieldId, Files};
+#[cfg(feature = "iceberg")]
+pub(in crate::sink) use self::write::folder;
 pub use self::lock::SchemaFile;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
 pub use self::read::{ParquetFile, comparable};

@@ -202,7 +202,7 @@ impl ParquetWriter {
 
         let state = self.datasets.entry(dataset).or_default();
         if state.file.is_none() {
-            let path = PathBuf::from(folder(&layout.dataset)).join(format!("part-u{:05}-{:04}.parquet", self.unit, state.files));
+            let path = PathBuf::from(format!("{}-u{:05}-{:04}.parquet", layout.stem, self.unit, state.files));
             let file = Lent(Some(self.staging.create(&path)?));
             let writer = SerializedFileWriter::new(file, layout.file.schema.clone(), layout.file.properties.clone())
                 .map_err(|cause| cannot_write(layout, cause))?;
@@ -366,7 +366,7 @@ pub(super) fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
 }
 
 /// The entity's name as the name of a folder: what file systems or stores may take amiss is percent-encoded.
-pub(super) fn folder(entity: &str) -> String {
+pub(in crate::sink) fn folder(entity: &str) -> String {
     let mut name = String::with_capacity(entity.len());
     for (at, byte) in entity.bytes().enumerate() {
         match byte {

@@ -1,0 +1,96 @@
+//! Columns that are fixed before the first row, with field ids and names of files that somebody else chooses.
+//!
+//! Does not know what the ids are for.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+
+use super::layout::Layout;
+use super::manifest::Column;
+use super::{Layouts, ParquetSink};
+use crate::error::{Error, Kind, Result};
+use crate::model::{Dataset, DatasetId};
+use crate::shape::Shape;
+
+/// The id of a field, and those of the fields inside: of a list's element, of a struct's fields, of a map's key and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) struct FieldId {
+    pub(in crate::sink) id: i32,
+    pub(in crate::sink) inside: Vec<FieldId>,
+}
+
+/// What the files of a dataset are to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) struct Files {
+    /// What their paths begin with.
+    pub(in crate::sink) stem: String,
+    /// The ids of the columns, in their order.
+    pub(in crate::sink) ids: Vec<FieldId>,
+}
+
+impl ParquetSink {
+    /// A sink whose columns are fixed, for the datasets that have items: those of this sink's schema, else made from the shapes of all
+    /// items. `choose` is given each dataset with its columns and says what its files are to be like. Also gives what the user should know.
+    ///
+    /// # Errors
+    /// When no schema can hold such values, and what `choose` says.
+    pub(in crate::sink) fn fixed(
+        &self,
+        shapes: &[Shape],
+        choose: &mut dyn FnMut(DatasetId, &Dataset, &[Column]) -> Result<Files>,
+    ) -> Result<(Self, Vec<String>)> {
+        let targets = &self.layouts.targets;
+        if shapes.len() != targets.datasets.len() {
+            return Err(Error::new(Kind::Bug, "not one shape for each dataset"));
+        }
+        let mut findings = Vec::new();
+        let mut layouts = Vec::with_capacity(shapes.len());
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&targets.datasets).zip(shapes) {
+            if shape.items() == 0 {
+                layouts.push(None);
+                continue;
+            }
+            let layout = match self.layouts.pinned(id) {
+                Some(pinned) => Layout::pinned(dataset, &pinned.columns())?,
+                None => Layout::of(dataset, shape)?,
+            };
+            findings.extend(layout.findings(dataset, shape));
+            let columns = layout.schema.fields().iter().map(|field| Column::of(field)).collect::<Result<Vec<_>>>()?;
+            let Files { stem, ids } = choose(id, dataset, &columns)?;
+            layouts.push(Some(layout.numbered(stem, &ids)?));
+        }
+        let layouts = Arc::new(Layouts { targets: targets.clone(), pinned: layouts, chosen: OnceLock::new() });
+        let sink = Self { folder: self.folder.clone(), overwrite: self.overwrite, limits: self.limits, spawn: self.spawn.clone(), layouts };
+        Ok((sink, findings))
+    }
+}
+
+/// The fields with their ids, which the Parquet library takes from there.
+pub(super) fn with_ids<'f>(fields: impl IntoIterator<Item = &'f FieldRef>, ids: &[FieldId]) -> Vec<FieldRef> {
+    fields.into_iter().zip(ids).map(|(field, id)| Arc::new(with_id(field, id))).collect()
+}
+
+fn with_id(field: &Field, FieldId { id, inside }: &FieldId) -> Field {
+    let one = |field: &FieldRef| with_ids([field], inside).pop();
+    let kind = match field.data_type() {
+        DataType::List(element) => one(element).map(DataType::List),
+        DataType::Struct(fields) => Some(DataType::Struct(with_ids(fields, inside).into())),
+        DataType::Map(entries, sorted) => match entries.data_type() {
+            DataType::Struct(entry) => {
+                let entry = DataType::Struct(with_ids(entry, inside).into());
+                Some(DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(entry)), *sorted))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut metadata = field.metadata().clone();
+    metadata.insert(PARQUET_FIELD_ID_META_KEY, id.to_string());
+    let field = field.clone().with_metadata(metadata);
+    match kind {
+        Some(kind) => field.with_data_type(kind),
+        None => field,
+    }
+}
