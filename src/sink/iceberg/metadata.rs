@@ -36,6 +36,7 @@ pub(super) struct Commit<'c> {
     pub(super) summary: Vec<(&'static str, String)>,
     pub(super) fields: &'c [Field],
     pub(super) last_id: i32,
+    pub(super) properties: Vec<(&'static str, String)>,
 }
 
 /// The name of a metadata file below the table's folder.
@@ -145,6 +146,11 @@ impl Table {
         self.number("last-updated-ms").unwrap_or(0)
     }
 
+    /// A property of the table.
+    pub(super) fn property(&self, key: &str) -> Option<&str> {
+        self.json.get("properties")?.get(key)?.as_str()
+    }
+
     /// Where its files lie.
     pub(super) fn location(&self) -> &str {
         self.json.get("location").and_then(Json::as_str).unwrap_or_default()
@@ -174,7 +180,7 @@ impl Table {
             "last-partition-id": 999,
             "default-sort-order-id": 0,
             "sort-orders": [{ "order-id": 0, "fields": [] }],
-            "properties": { "dynamorph.entity": entity, "write.parquet.compression-codec": "zstd" },
+            "properties": { "dynamorph.entity": entity },
             "refs": {},
             "snapshots": [],
             "snapshot-log": [],
@@ -219,6 +225,9 @@ impl Table {
         // What was set for the branch, such as how long its snapshots are kept, stays.
         if let Some(refs) = json.entry("refs").or_insert_with(|| json!({})).as_object_mut() {
             refs.entry("main").or_insert_with(|| json!({ "type": "branch" }))["snapshot-id"] = json!(commit.snapshot);
+        }
+        if let Some(properties) = json.entry("properties").or_insert_with(|| json!({})).as_object_mut() {
+            properties.extend(commit.properties.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
         }
         for (key, value) in [
             ("current-snapshot-id", json!(commit.snapshot)),

@@ -51,6 +51,9 @@ const MINE: &str = "dynamorph-";
 /// What the tables were when the run began, so that it goes on with the same; at the top of the sink's folder.
 const RUN: &str = ".dynamorph-iceberg.json";
 
+/// The property of a table for its columns, as `--schema-out` writes them: a later run that appends looks for its own among them.
+const COLUMNS: &str = "dynamorph.columns";
+
 /// What becomes of a table that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -89,6 +92,15 @@ struct Tables {
     parquet: ParquetSink,
     /// By dataset; `None` where there is no item.
     schemas: Vec<Option<Numbered>>,
+    /// All that they have, also where no item of the run has any.
+    columns: SchemaFile,
+}
+
+/// The columns that a table gets.
+struct NewColumns<'c> {
+    fields: &'c [Field],
+    last_id: i32,
+    properties: Vec<(&'static str, String)>,
 }
 
 /// The next state of a table.
@@ -174,6 +186,18 @@ impl IcebergSink {
         Ok(run)
     }
 
+    /// The columns that the tables have which are appended to.
+    fn columns(&self) -> Result<SchemaFile> {
+        let mut columns = SchemaFile::default();
+        for (_, dataset) in self.datasets().filter(|_| self.existing == Existing::Append) {
+            let table = self.table(dataset)?;
+            if let Some(text) = table.as_ref().and_then(|table| table.property(COLUMNS)) {
+                columns.extend(SchemaFile::parse(text).map_err(|error| error.with("dataset", &dataset.name).with("property", COLUMNS))?);
+            }
+        }
+        Ok(columns)
+    }
+
     fn go_on(&self) -> Result<Run> {
         let place = Location::from(&self.folder).join(RUN);
         let lost = || {
@@ -203,13 +227,16 @@ impl IcebergSink {
                 Table::new(&uuid(&self.run()?.token, &address), &address, &dataset.name)
             }
         };
-        let (fields, last_id): (&[Field], i32) = match schema {
-            Some(schema) => (&schema.fields, schema.last_id),
+        let columns = match schema {
+            Some(schema) => {
+                let columns = serde_json::to_string(&tables.columns.only(&dataset.name)).expect("texts can be written as JSON");
+                NewColumns { fields: &schema.fields, last_id: schema.last_id, properties: vec![(COLUMNS, columns)] }
+            }
             // Where no item is left, the table stays as it is, or gets empty.
             None if self.existing == Existing::Append => return Ok(None),
-            None => (&base.fields, base.last_id),
+            None => NewColumns { fields: &base.fields, last_id: base.last_id, properties: Vec::new() },
         };
-        let next = self.snapshot(dataset, &name, &base, fields, last_id, &files)?;
+        let next = self.snapshot(dataset, &name, &base, columns, &files)?;
         Ok(Some(Next { folder: name, version: next.version, table: Some(next) }))
     }
 
@@ -219,8 +246,7 @@ impl IcebergSink {
         dataset: &Dataset,
         name: &str,
         base: &Table,
-        fields: &[Field],
-        last_id: i32,
+        NewColumns { fields, last_id, properties }: NewColumns<'_>,
         files: &[&WrittenFile],
     ) -> Result<Table> {
         let token = &self.run()?.token;
@@ -260,6 +286,7 @@ impl IcebergSink {
             summary: summary(base, snapshot.parent, &files),
             fields,
             last_id,
+            properties,
         }))
     }
 
@@ -315,16 +342,18 @@ impl Sink for IcebergSink {
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
         let token = &self.run()?.token;
         let mut schemas: Vec<_> = self.targets.datasets.iter().map(|_| None).collect();
-        let (parquet, findings) = self.parquet.fixed(shapes, &mut |id, dataset, columns| {
+        let mut columns = self.columns()?;
+        let (parquet, findings) = self.parquet.fixed(shapes, &columns, &mut |id, dataset, made| {
             let (table, _) = self.unchanged(dataset)?;
             let change = if self.existing == Existing::Append { Change::Extend } else { Change::Replace };
             let (fields, last_id) = table.as_ref().map_or((&[][..], 0), |table| (&table.fields, table.last_id));
-            let numbered = schema::number(columns, fields, last_id, change).map_err(|error| error.with("dataset", &dataset.name))?;
+            let numbered = schema::number(made, fields, last_id, change).map_err(|error| error.with("dataset", &dataset.name))?;
             let files = Files { stem: format!("{}/data/{MINE}{token}", folder(&dataset.name)), ids: numbered.ids.clone() };
             schemas[id.index()] = Some(numbered);
             Ok(files)
         })?;
-        self.tables.set(Tables { parquet, schemas }).map_err(|_| Error::new(Kind::Bug, "the schemas were chosen twice"))?;
+        columns.extend(parquet.schema_file());
+        self.tables.set(Tables { parquet, schemas, columns }).map_err(|_| Error::new(Kind::Bug, "the schemas were chosen twice"))?;
         Ok(findings)
     }
 

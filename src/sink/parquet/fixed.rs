@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
+use super::align::aligned;
 use super::layout::Layout;
-use super::manifest::Column;
-use super::{Layouts, ParquetSink};
+use super::lock::Column;
+use super::{Layouts, ParquetSink, SchemaFile, manifest};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId};
 use crate::shape::Shape;
@@ -32,14 +33,15 @@ pub(in crate::sink) struct Files {
 
 impl ParquetSink {
     /// A sink whose columns are fixed, for the datasets that have items: those of this sink's schema, else made from the shapes of all
-    /// items. `choose` is given each dataset with its columns and says what its files are to be like. Also gives what the user should know.
+    /// items and from the columns that `tables` have already. `choose` is given each dataset with its columns and says what its files are to be like. Also gives what the user should know.
     ///
     /// # Errors
     /// When no schema can hold such values, and what `choose` says.
     pub(in crate::sink) fn fixed(
         &self,
         shapes: &[Shape],
-        choose: &mut dyn FnMut(DatasetId, &Dataset, &[Column]) -> Result<Files>,
+        tables: &SchemaFile,
+        choose: &mut dyn FnMut(DatasetId, &Dataset, &[manifest::Column]) -> Result<Files>,
     ) -> Result<(Self, Vec<String>)> {
         let targets = &self.layouts.targets;
         if shapes.len() != targets.datasets.len() {
@@ -52,18 +54,34 @@ impl ParquetSink {
                 layouts.push(None);
                 continue;
             }
-            let layout = match self.layouts.pinned(id) {
-                Some(pinned) => Layout::pinned(dataset, &pinned.columns())?,
-                None => Layout::of(dataset, shape)?,
+            let layout = match (self.layouts.pinned(id), tables.datasets.get(&dataset.name)) {
+                (Some(pinned), _) => Layout::pinned(dataset, &pinned.columns())?,
+                (None, Some(table)) => Layout::joining(dataset, shape, table)?,
+                (None, None) => Layout::of(dataset, shape)?,
             };
             findings.extend(layout.findings(dataset, shape));
-            let columns = layout.schema.fields().iter().map(|field| Column::of(field)).collect::<Result<Vec<_>>>()?;
+            let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let Files { stem, ids } = choose(id, dataset, &columns)?;
             layouts.push(Some(layout.numbered(stem, &ids)?));
         }
         let layouts = Arc::new(Layouts { targets: targets.clone(), pinned: layouts, chosen: OnceLock::new() });
         let sink = Self { folder: self.folder.clone(), overwrite: self.overwrite, limits: self.limits, spawn: self.spawn.clone(), layouts };
         Ok((sink, findings))
+    }
+}
+
+impl Layout {
+    /// The layout of this dataset for items of this shape that come to a table which has columns.
+    fn joining(dataset: &Dataset, shape: &Shape, table: &[Column]) -> Result<Self> {
+        let own = Self::of(dataset, shape)?;
+        let columns = aligned(&own, shape, table);
+        if columns == own.columns() {
+            return Ok(own);
+        }
+        // The columns take all of the items, though not each was made from them.
+        let mut joined = Self::pinned(dataset, &columns)?;
+        joined.pinned = false;
+        Ok(joined)
     }
 }
 

@@ -32,6 +32,8 @@
 //! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
 //! with the files and their items ([`Manifest`]).
 
+#[cfg(feature = "iceberg")]
+mod align;
 mod column;
 mod ddl;
 mod encode;
@@ -135,6 +137,14 @@ impl ParquetSink {
     }
 }
 
+impl ParquetSink {
+    /// The columns of all datasets that have some.
+    pub(in crate::sink) fn schema_file(&self) -> SchemaFile {
+        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
+        SchemaFile::new(datasets.collect())
+    }
+}
+
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
         let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
@@ -212,8 +222,7 @@ impl Sink for ParquetSink {
     }
 
     fn schema(&self) -> Result<Option<String>> {
-        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
-        SchemaFile::new(datasets.collect()).text().map(Some)
+        self.schema_file().text().map(Some)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {
