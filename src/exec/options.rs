@@ -166,7 +166,8 @@ pub(super) fn only(plan: &Plan, names: &[String]) -> Result<Vec<EntityId>> {
 /// Every output must have a sink that takes it, else its items would be lost in silence.
 pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if options.destinations.is_empty() {
-        return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, iceberg:DIR, import:DIR, batch:DIR or dynamodb"));
+        return Err(Error::new(Kind::Usage, "no sink is named")
+            .with("hint", "add --to parquet:DIR, iceberg:DIR, import:DIR, batch:DIR or dynamodb"));
     }
     let imports = options.destinations.iter().any(|to| matches!(to, Destination::Import(_)));
     if !imports && options.import != import_files::Options::default() {
@@ -468,7 +469,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         (false, false) => Existing::Refuse,
                     };
                     let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
-                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn());
+                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn()).only(options.only.clone());
                     match &options.schema {
                         Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
                         None => Box::new(sink),

@@ -1,10 +1,10 @@
 """Checks Iceberg tables: pyiceberg must read the rows that Parquet datasets hold.
 
-usage: read_iceberg.py [--option KEY=VALUE]… LAKE=PARQUET[+PARQUET]…
+usage: read_iceberg.py [--option KEY=VALUE]… [--show] LAKE=PARQUET[+PARQUET]…
 
 LAKE is a folder of tables or its address in S3, PARQUET a folder with a dataset for each table, and several are taken together. What a
 column was in DynamoDB is taken from the fields of the Parquet files, as read_parquet.py does it. Prints a line for each table, and one for
-each of its snapshots, from the oldest. Options are pyiceberg's.
+each of its snapshots, from the oldest. Options are pyiceberg's. With --show it is LAKE alone, and nothing is compared.
 """
 
 import argparse
@@ -78,9 +78,13 @@ def check(lake, datasets, name, options):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Checks Iceberg tables.")
     parser.add_argument("--option", action="append", default=[])
+    parser.add_argument("--show", action="store_true")
     parser.add_argument("pairs", nargs="+")
     given = parser.parse_args()
-    for pair in given.pairs:
+    for lake in map(Path, given.pairs if given.show else []):
+        for folder in sorted(folder for folder in lake.iterdir() if folder.is_dir()):
+            show(folder.name, StaticTable.from_metadata(str(folder)))
+    for pair in [] if given.show else given.pairs:
         place, folders = pair.split("=")
         parquet = [Path(folder) for folder in folders.split("+")]
         for entity in sorted({dataset.name for folder in parquet for dataset in folder.iterdir() if dataset.is_dir()}):

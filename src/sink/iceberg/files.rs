@@ -146,7 +146,9 @@ impl ManifestLine {
             Some(Value::Long(number)) => Ok(Value::Long(*number)),
             _ => Err(name),
         };
-        if int("partition_spec_id")? != 0 || get("partitions").is_some_and(|parts| matches!(parts, Value::Array(parts) if !parts.is_empty())) {
+        if int("partition_spec_id")? != 0
+            || get("partitions").is_some_and(|parts| matches!(parts, Value::Array(parts) if !parts.is_empty()))
+        {
             return Err("plain, unpartitioned files");
         }
         let path = match get("manifest_path") {
@@ -256,4 +258,83 @@ fn manifest_list_schema() -> Json {
             optional_field(519, "key_metadata", "bytes"),
         ],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use apache_avro::{Codec, DeflateSettings, Schema, Writer};
+
+    use super::*;
+
+    /// A list as another program writes it: compressed, fields in another order, one more, one of an older name.
+    fn foreign(partitions: &str) -> Vec<u8> {
+        let schema = json!({ "type": "record", "name": "manifest_file", "fields": [
+            field(502, "partition_spec_id", "int"),
+            field(500, "manifest_path", "string"),
+            field(501, "manifest_length", "long"),
+            field(517, "content", "int"),
+            field(515, "sequence_number", "long"),
+            field(516, "min_sequence_number", "long"),
+            field(503, "added_snapshot_id", "long"),
+            field(504, "added_data_files_count", "int"),
+            field(505, "existing_files_count", "int"),
+            field(506, "deleted_files_count", "int"),
+            field(512, "added_rows_count", "long"),
+            field(513, "existing_rows_count", "long"),
+            field(514, "deleted_rows_count", "long"),
+            optional_field(507, "partitions", json!({ "type": "array", "items": "string" })),
+            optional_field(520, "first_row_id", "long"),
+        ] });
+        let schema = Schema::parse(&schema).unwrap();
+        let partitions = if partitions.is_empty() { Vec::new() } else { vec![Value::String(partitions.to_owned())] };
+        let line = record([
+            ("partition_spec_id", Value::Int(0)),
+            ("manifest_path", Value::String("/lake/m.avro".to_owned())),
+            ("manifest_length", Value::Long(100)),
+            ("content", Value::Int(1)),
+            ("sequence_number", Value::Long(3)),
+            ("min_sequence_number", Value::Long(2)),
+            ("added_snapshot_id", Value::Long(77)),
+            ("added_data_files_count", Value::Int(4)),
+            ("existing_files_count", Value::Int(5)),
+            ("deleted_files_count", Value::Int(6)),
+            ("added_rows_count", Value::Long(7)),
+            ("existing_rows_count", Value::Long(8)),
+            ("deleted_rows_count", Value::Long(9)),
+            ("partitions", optional(Some(Value::Array(partitions)))),
+            ("first_row_id", optional(None)),
+        ]);
+        let mut writer = Writer::with_codec(&schema, Vec::new(), Codec::Deflate(DeflateSettings::default())).unwrap();
+        writer.append_value(line).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<ManifestLine>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snap.avro");
+        std::fs::write(&path, bytes).unwrap();
+        ManifestLine::read(&Location::Local(path))
+    }
+
+    #[test]
+    fn a_list_that_another_program_wrote_is_carried_over_line_by_line() {
+        let lines = read(&foreign("")).unwrap();
+        let snapshot = Snapshot { id: 1, parent: Some(77), sequence: 4, marker: [0; 16] };
+        let ours = manifest_list(&snapshot, lines).unwrap();
+        let again = avro::read(ours.as_slice()).unwrap();
+        let get = |name: &str| again[0].iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(get("manifest_path"), Value::String("/lake/m.avro".to_owned()));
+        assert_eq!((get("content"), get("sequence_number"), get("added_files_count")), (Value::Int(1), Value::Long(3), Value::Int(4)));
+        assert_eq!((get("added_snapshot_id"), get("deleted_rows_count")), (Value::Long(77), Value::Long(9)));
+    }
+
+    #[test]
+    fn lists_of_partitioned_files_are_refused() {
+        assert!(read(&foreign("year=2026")).unwrap_err().to_string().contains("unpartitioned"));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused_with_its_name() {
+        assert!(read(b"nonsense").unwrap_err().to_string().contains("snap.avro"));
+    }
 }

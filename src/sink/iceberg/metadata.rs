@@ -77,7 +77,8 @@ impl Table {
             };
         };
         let place = folder.join(&file_name(version));
-        let wrong = |found: &str| Error::new(Kind::Usage, "the table is not one that can be written to").with("file", &place).with("found", found);
+        let wrong =
+            |found: &str| Error::new(Kind::Usage, "the table is not one that can be written to").with("file", &place).with("found", found);
         let unreadable = || Error::new(Kind::Input, "the table's metadata cannot be understood").with("file", &place);
         let bytes = place.read_whole()?.ok_or_else(unreadable)?;
         let json: Map<String, Json> = serde_json::from_slice(&bytes).map_err(|cause| unreadable().caused_by(cause))?;

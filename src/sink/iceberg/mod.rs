@@ -70,6 +70,8 @@ pub struct IcebergSink {
     folder: OutputFolder,
     existing: Existing,
     targets: Arc<Targets>,
+    /// The datasets that the run is about; the tables of others are left alone. Empty: all.
+    only: Vec<String>,
     /// When the items were as they are, in milliseconds since 1970.
     as_of: Option<i64>,
     /// Writes the data files once their columns are fixed.
@@ -117,7 +119,7 @@ impl IcebergSink {
     pub fn new(folder: impl Into<OutputFolder>, existing: Existing, targets: Arc<Targets>, as_of: Option<i64>, spawn: Spawn) -> Self {
         let folder = folder.into();
         let parquet = ParquetSink::new(folder.clone(), false, targets.clone(), spawn);
-        Self { folder, existing, targets, as_of, parquet, run: OnceLock::new(), tables: OnceLock::new() }
+        Self { folder, existing, targets, only: Vec::new(), as_of, parquet, run: OnceLock::new(), tables: OnceLock::new() }
     }
 
     /// The same sink with the columns of a schema, for the datasets that are in it.
@@ -128,8 +130,15 @@ impl IcebergSink {
         Ok(Self { parquet: self.parquet.with_schema(schema)?, ..self })
     }
 
+    /// The same sink for a run that carries these entities only.
+    #[must_use]
+    pub fn only(self, only: Vec<String>) -> Self {
+        Self { only, ..self }
+    }
+
     fn datasets(&self) -> impl Iterator<Item = (DatasetId, &Dataset)> {
-        (0..).map(DatasetId).zip(&self.targets.datasets)
+        let all = (0..).map(DatasetId).zip(&self.targets.datasets);
+        all.filter(|(_, dataset)| self.only.is_empty() || self.only.contains(&dataset.name))
     }
 
     /// The table of a dataset as it is.

@@ -218,11 +218,11 @@ impl Field {
             ColumnType::Boolean => Holds::plain("boolean"),
             ColumnType::Binary => Holds::plain("binary"),
             ColumnType::Decimal { precision, scale } => Holds::Decimal { precision: *precision, scale: scale.unsigned_abs() },
-            ColumnType::List(element) => Holds::List(Box::new(Self { name: "element".to_owned(), ..Self::of(element) })),
+            ColumnType::List(element) => Holds::List(Box::new(Self { name: "element".to_owned(), doc: None, ..Self::of(element) })),
             ColumnType::Struct(columns) => Holds::Struct(columns.iter().map(Self::of).collect()),
             ColumnType::Map(value) => {
                 let key = Self { id: 0, name: "key".to_owned(), required: true, holds: Holds::plain("string"), doc: None };
-                Holds::Map(Box::new((key, Self { name: "value".to_owned(), ..Self::of(value) })))
+                Holds::Map(Box::new((key, Self { name: "value".to_owned(), doc: None, ..Self::of(value) })))
             }
         };
         let doc = column.dynamodb.as_deref().map(|kind| match (kind, column.json.as_deref()) {

@@ -161,16 +161,8 @@ mod tests {
 
     #[test]
     fn the_digits_of_a_decimal_take_as_few_bytes_as_keep_the_sign() {
-        let cases: [(i128, &[u8]); 8] = [
-            (0, &[0]),
-            (1, &[1]),
-            (127, &[127]),
-            (128, &[0, 128]),
-            (-1, &[255]),
-            (-128, &[128]),
-            (-129, &[255, 127]),
-            (256, &[1, 0]),
-        ];
+        let cases: [(i128, &[u8]); 8] =
+            [(0, &[0]), (1, &[1]), (127, &[127]), (128, &[0, 128]), (-1, &[255]), (-128, &[128]), (-129, &[255, 127]), (256, &[1, 0])];
         for (digits, bytes) in cases {
             assert_eq!(Bound::Decimal(digits).bytes(), bytes, "{digits}");
             assert_eq!(big_endian(bytes), Some(digits));

@@ -16,9 +16,9 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 
-use super::form::{Form, JsonForm, NumberForm};
 #[cfg(feature = "iceberg")]
 use super::fixed::{FieldId, with_ids};
+use super::form::{Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
 use super::write::folder;
 use crate::error::{Error, Kind, Result};
@@ -172,7 +172,8 @@ impl Layout {
         let numbered = Schema::new(with_ids(self.schema.fields(), numbers));
         let descriptor = ArrowSchemaConverter::new().convert(&numbered).map_err(refused)?;
         self.file.schema = descriptor.root_schema_ptr();
-        let nowhere = SerializedFileWriter::new(std::io::sink(), self.file.schema.clone(), self.file.properties.clone()).map_err(refused)?;
+        let nowhere =
+            SerializedFileWriter::new(std::io::sink(), self.file.schema.clone(), self.file.properties.clone()).map_err(refused)?;
         self.row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
         Ok(Self { stem, ..self })
     }

@@ -60,12 +60,12 @@ pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
 #[cfg(feature = "iceberg")]
 pub(in crate::sink) use self::fixed::{FieldId, Files};
-#[cfg(feature = "iceberg")]
-pub(in crate::sink) use self::write::folder;
 pub use self::lock::SchemaFile;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
+#[cfg(feature = "iceberg")]
+pub(in crate::sink) use self::write::folder;
 
 /// Parquet files below a folder, a subfolder an entity.
 pub struct ParquetSink {
