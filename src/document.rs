@@ -84,6 +84,15 @@ impl<'n> Node<'n> {
         }
     }
 
+    /// The truth, if it is one.
+    #[must_use]
+    pub fn truth(&self) -> Option<bool> {
+        match self.value() {
+            DeValue::Boolean(truth) => Some(*truth),
+            _ => None,
+        }
+    }
+
     /// Whether this is a table.
     #[must_use]
     pub fn is_table(&self) -> bool {

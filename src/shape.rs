@@ -139,6 +139,53 @@ impl Shape {
         self.make_room();
     }
 
+    /// Adds many items, as [`observe`](Self::observe) would one by one, but quicker: items of one kind have their names in one order, so the name
+    /// that comes next is mostly known before it is looked at.
+    pub fn observe_all<'i, 'a: 'i>(&mut self, items: impl IntoIterator<Item = &'i Item<'a>>) {
+        /// No name is known to come next.
+        const UNKNOWN: usize = usize::MAX;
+        /// Names that are held at one time.
+        const HELD: usize = 4096;
+        let mut seen: Vec<(&'a str, ValueShape)> = Vec::new();
+        let mut known: FxHashMap<&'a str, usize> = FxHashMap::default();
+        // After each name, and before the first of an item.
+        let mut next = vec![UNKNOWN];
+        for item in items {
+            self.items += 1;
+            let mut before = 0;
+            for (name, value) in item.attributes() {
+                let guess = next[before];
+                let at = if seen.get(guess).is_some_and(|(known, _)| known == name) {
+                    guess
+                } else {
+                    let at = *known.entry(name).or_insert_with(|| {
+                        seen.push((name, ValueShape::default()));
+                        next.push(UNKNOWN);
+                        seen.len() - 1
+                    });
+                    next[before] = at;
+                    at
+                };
+                seen[at].1.observe(value, 0);
+                before = at + 1;
+            }
+            if seen.len() > HELD {
+                self.take_in(seen.drain(..));
+                known.clear();
+                next.truncate(1);
+                next[0] = UNKNOWN;
+            }
+        }
+        self.take_in(seen.drain(..));
+    }
+
+    fn take_in<'a>(&mut self, seen: impl Iterator<Item = (&'a str, ValueShape)>) {
+        for (name, shape) in seen {
+            self.at(name, |mine| mine.merge(&shape, 0));
+        }
+        self.make_room();
+    }
+
     /// Adds all items of another shape, which must have the same pinned names. Commutative and associative.
     pub fn merge(&mut self, other: &Shape) {
         self.items += other.items;
@@ -322,6 +369,17 @@ impl ValueShape {
     fn room(&self) -> usize {
         let map = self.map.as_ref().map_or(0, |map| map.room);
         map + self.elements.as_ref().map_or(0, |elements| elements.room())
+    }
+
+    /// Whether a map somewhere in these values has a field that is NULL.
+    #[must_use]
+    pub fn has_null_fields(&self) -> bool {
+        let null = |field: &ValueShape| field.count(Type::Null) > 0 || field.has_null_fields();
+        let in_map = self.map.as_ref().is_some_and(|map| match &map.fields {
+            Fields::Named(names) => names.values().any(null),
+            Fields::Dynamic(values) => null(values),
+        });
+        in_map || self.elements.as_ref().is_some_and(|elements| elements.has_null_fields())
     }
 
     /// How many values of this type were seen here.
@@ -815,6 +873,10 @@ mod tests {
                 right.merge(&parts[0]);
                 prop_assert_eq!(&left, &whole);
                 prop_assert_eq!(&right, &whole);
+                let items: Vec<_> = items.iter().map(|(seed, _)| crowded(*seed, &arena)).collect();
+                let mut at_once = Shape::new(&["pinned"]);
+                at_once.observe_all(&items);
+                prop_assert_eq!(&at_once, &whole);
                 prop_assert_eq!(whole.attribute("pinned").unwrap().total(), items.len() as u64);
                 let room: usize = whole.attributes.iter().filter(|(name, _)| &***name != "pinned").map(|(name, shape)| room_of(name) + shape.room()).sum();
                 prop_assert_eq!(room, whole.room);

@@ -4,8 +4,8 @@
 
 use crate::document::{Fields, Named, Node, nearest, unknown};
 use crate::error::{Diagnostics, Span};
-use crate::model::declared::COLUMN_TYPES;
-use crate::model::{Billing, ColumnType, KeyType};
+use crate::model::declared::{COLUMN_TYPES, COLUMNS};
+use crate::model::{Billing, ColumnType, KeyType, Mixed};
 
 /// The most bytes the name of a key attribute may have (AWS, "Naming rules": 255).
 const KEY_NAME_BYTES: usize = 255;
@@ -88,12 +88,32 @@ pub(crate) struct EntitySpec<'n> {
     pub(crate) parquet: ParquetSpec<'n>,
 }
 
-/// `[entity.NAME.parquet]`: attributes with the types and names of their columns.
+/// `[entity.NAME.parquet]`: what is said of the columns of attributes.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetSpec<'n> {
     pub(crate) types: Vec<(Word<'n>, ColumnType)>,
     pub(crate) names: Vec<(Word<'n>, Word<'n>)>,
     pub(crate) strict: bool,
+    /// Of all attributes of which nothing else is said.
+    pub(crate) mixed: Mixed,
+    pub(crate) mixed_of: Vec<(Word<'n>, Mixed)>,
+    pub(crate) nulls: NullsSpec<'n>,
+    pub(crate) columns: Option<usize>,
+    pub(crate) rest: Vec<Word<'n>>,
+    pub(crate) order: Vec<Word<'n>>,
+}
+
+/// `nulls = true`, or the attributes.
+#[derive(Debug)]
+pub(crate) enum NullsSpec<'n> {
+    All,
+    Of(Vec<Word<'n>>),
+}
+
+impl Default for NullsSpec<'_> {
+    fn default() -> Self {
+        Self::Of(Vec::new())
+    }
 }
 
 /// The way out of an entity, its own or one `[[entity.NAME.emit]]`.
@@ -385,9 +405,71 @@ impl<'n> ParquetSpec<'n> {
             spec.names.extend(column.map(|column| (Word { text: named.name, span: named.name_span }, column)));
         }
         spec.strict = fields.optional("strict").and_then(|node| node.boolean("`strict`", diagnostics)).unwrap_or(false);
+        if let Some(node) = fields.optional("mixed") {
+            spec.read_mixed(node, diagnostics);
+        }
+        if let Some(node) = fields.optional("nulls") {
+            spec.nulls = match node.truth() {
+                Some(true) => NullsSpec::All,
+                Some(false) => NullsSpec::default(),
+                None => NullsSpec::Of(read_attributes(node, "`nulls`", diagnostics)),
+            };
+        }
+        spec.columns = fields.optional("columns").and_then(|node| read_columns(node, diagnostics));
+        spec.rest = fields.optional("rest").map(|node| read_attributes(node, "`rest`", diagnostics)).unwrap_or_default();
+        spec.order = fields.optional("order").map(|node| read_attributes(node, "`order`", diagnostics)).unwrap_or_default();
         fields.finish(diagnostics);
         Some(spec)
     }
+
+    /// `mixed = "json"`, or `mixed = { "*" = "json", addr = "split" }`.
+    fn read_mixed(&mut self, node: Node<'n>, diagnostics: &mut Diagnostics) {
+        let policy = |node: Node<'n>, diagnostics: &mut Diagnostics| {
+            let Word { text, span } = word(node, "a policy for mixed types", diagnostics)?;
+            let found = Mixed::NAMES.into_iter().find(|(name, _)| *name == text);
+            if found.is_none() {
+                unknown("policy for mixed types", text, &span, Mixed::NAMES.map(|(name, _)| name), diagnostics);
+            }
+            found.map(|(_, mixed)| mixed)
+        };
+        if !node.is_table() {
+            self.mixed = policy(node, diagnostics).unwrap_or_default();
+            return;
+        }
+        for named in node.fields("`mixed`", diagnostics).iter().flat_map(Fields::all) {
+            match policy(named.value, diagnostics) {
+                Some(mixed) if named.name == "*" => self.mixed = mixed,
+                Some(mixed) => self.mixed_of.push((Word { text: named.name, span: named.name_span }, mixed)),
+                None => {}
+            }
+        }
+    }
+}
+
+/// A list of attributes, each named once.
+fn read_attributes<'n>(node: Node<'n>, what: &str, diagnostics: &mut Diagnostics) -> Vec<Word<'n>> {
+    let mut found: Vec<Word<'n>> = Vec::new();
+    for (text, span) in node.strings(what, diagnostics).unwrap_or_default() {
+        if text.is_empty() {
+            diagnostics.error(span, format!("a name in {what} is empty"));
+        } else if found.iter().any(|known| known.text == text) {
+            diagnostics.error_with_help(span, format!("`{text}` is in {what} twice"), "take it out here");
+        } else {
+            found.push(Word { text, span });
+        }
+    }
+    found
+}
+
+/// `columns = 500`.
+fn read_columns(node: Node<'_>, diagnostics: &mut Diagnostics) -> Option<usize> {
+    let number = node.integer("`columns`", diagnostics)?;
+    let columns = usize::try_from(number).ok().filter(|columns| (1..=COLUMNS).contains(columns));
+    if columns.is_none() {
+        let help = format!("a dataset has 1 to {COLUMNS} columns, each field of a struct counted");
+        diagnostics.error_with_help(node.span(), format!("`columns` is {number}"), help);
+    }
+    columns
 }
 
 impl<'n> OutputSpec<'n> {

@@ -196,11 +196,11 @@ impl Staging {
     /// # Errors
     /// Kind `Output` when a file is missing or has another size than reported; no file has got its name then. Also when a file cannot be
     /// given its name.
-    pub fn add(self, files: &[(PathBuf, u64)]) -> Result<()> {
+    pub fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
         match self {
-            Self::Local(staging) => staging.add(files),
+            Self::Local(staging) => staging.publish_beside(files),
             #[cfg(feature = "s3")]
-            Self::S3(staging) => staging.add(files),
+            Self::S3(staging) => staging.publish_beside(files),
         }
     }
 

@@ -94,6 +94,7 @@ pub(crate) enum Dialect {
     Redshift,
     Snowflake,
     Bigquery,
+    Clickhouse,
 }
 
 #[derive(Debug, clap::Args)]
@@ -172,6 +173,9 @@ pub(crate) struct Run {
     /// Keep the schema of what parquet: or iceberg: wrote in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema_out: Option<PathBuf>,
+    /// Name the columns of parquet:, and the fields in them, as this engine takes them. _dynamorph.json has the attribute of each.
+    #[arg(long, value_enum)]
+    pub(crate) dialect: Option<Dialect>,
     /// The real name of a table of the pipeline, for example docs=prod-docs. Repeat for more.
     #[arg(long, value_name = "NAME=REAL")]
     pub(crate) table: Vec<String>,

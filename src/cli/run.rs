@@ -12,6 +12,7 @@ use dynamorph::{Destination, Input, Job, LoadOptions, Options, Plan};
 use crate::cli::args::{Args, Live, Output, Run};
 use crate::cli::check;
 use crate::cli::progress::Progress;
+use crate::cli::schema::dialect;
 use crate::cli::service::Connections;
 use crate::cli::{DONE, FAILED, Failure, REJECTS, interrupt, load, print, report};
 
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         unit_bytes: command.unit_size as u64,
         schema: command.schema.as_deref().map(schema).transpose()?,
         schema_out: command.schema_out.clone(),
+        dialect: command.dialect.map(dialect),
         stop: stop.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);

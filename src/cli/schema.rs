@@ -27,15 +27,7 @@ fn ddl(args: &Args, command: &args::Ddl) -> Result<u8, Failure> {
         }
         (None, None) => command.folder.clone(),
     };
-    let dialect = match command.dialect {
-        args::Dialect::Duckdb => Dialect::DuckDb,
-        args::Dialect::Spark => Dialect::Spark,
-        args::Dialect::Athena => Dialect::Athena,
-        args::Dialect::Redshift => Dialect::Redshift,
-        args::Dialect::Snowflake => Dialect::Snowflake,
-        args::Dialect::Bigquery => Dialect::BigQuery,
-    };
-    let ddl = statements(&manifest, dialect, &location)?;
+    let ddl = statements(&manifest, dialect(command.dialect), &location)?;
     match args.output {
         Output::Text => print(&ddl.sql)?,
         Output::Json => {
@@ -47,4 +39,16 @@ fn ddl(args: &Args, command: &args::Ddl) -> Result<u8, Failure> {
         ddl.notes.iter().for_each(|note| eprintln!("note: {note}"));
     }
     Ok(if ddl.refused > 0 { REJECTS } else { DONE })
+}
+
+pub(crate) fn dialect(dialect: args::Dialect) -> Dialect {
+    match dialect {
+        args::Dialect::Duckdb => Dialect::DuckDb,
+        args::Dialect::Spark => Dialect::Spark,
+        args::Dialect::Athena => Dialect::Athena,
+        args::Dialect::Redshift => Dialect::Redshift,
+        args::Dialect::Snowflake => Dialect::Snowflake,
+        args::Dialect::Bigquery => Dialect::BigQuery,
+        args::Dialect::Clickhouse => Dialect::ClickHouse,
+    }
 }

@@ -7,8 +7,9 @@ use crate::model::Attribute;
 /// The names that an item or a map has so far.
 #[derive(Default)]
 pub(super) struct Names<'a> {
-    /// A bit for each name, by its length and some of its bytes. Only a name whose bit is set is looked for.
-    bits: u64,
+    /// A bit for each name, by its length and some of its bytes. Only a name whose bit is set is looked for. Four words, since of ten
+    /// names two would often share one of 64 bits.
+    bits: [u64; 4],
     /// From [`Names::MANY`] names on.
     many: Option<FxHashSet<&'a str>>,
 }
@@ -27,9 +28,10 @@ impl<'a> Names<'a> {
         let byte = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
         let length = bytes.len();
         let mixed = byte(0) ^ byte(length / 2) << 8 ^ byte(length.wrapping_sub(1)) << 16 ^ (length as u64) << 24;
-        let bit = 1 << (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
-        let maybe = self.bits & bit != 0;
-        self.bits |= bit;
+        let hash = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (word, bit) = (&mut self.bits[(hash >> 62) as usize], 1 << (hash >> 56 & 63));
+        let maybe = *word & bit != 0;
+        *word |= bit;
         maybe && attributes.iter().any(|(known, _)| *known == name)
     }
 }

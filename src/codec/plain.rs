@@ -3,32 +3,63 @@
 /// Where the first byte at or after `from` stands that a text in quotes may not hold as it is: `QUOTE`, a backslash or a control
 /// character below 0x20. `bytes.len()` where there is none.
 ///
-/// Eight bytes at a time: names and values are short, so a call into a vectorised search costs more than it saves.
-#[inline]
+/// Sixteen bytes at a time: names and values are short, so a call into a vectorised search costs more than it saves. A text that turns
+/// out to be longer goes on in blocks.
+#[expect(clippy::inline_always, reason = "measured: a tenth of the time of decoding")]
+#[inline(always)]
 pub(super) fn end_of_plain<const QUOTE: u8>(bytes: &[u8], from: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     let mut at = from;
-    while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        let quote = word ^ (ONES * u64::from(QUOTE));
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // A zero byte borrows into its high bit. A borrow can also mark a byte after the first hit, never one before it.
-        let hits =
-            ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | (word.wrapping_sub(ONES * 0x20) & !word))
-                & HIGH;
-        if hits != 0 {
-            return at + (hits.trailing_zeros() / 8) as usize;
+    for _ in 0..SHORT / 16 {
+        let Some(sixteen) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+        match special::<QUOTE>(*sixteen) {
+            Some(offset) => return at + offset,
+            None => at += 16,
         }
-        at += 8;
     }
-    while let Some(byte) = bytes.get(at) {
-        if *byte == QUOTE || matches!(byte, b'\\' | 0..0x20) {
-            break;
+    end_of_long::<QUOTE>(bytes, at)
+}
+
+/// A text that goes on beyond so many bytes is searched in blocks.
+const SHORT: usize = 32;
+
+#[inline(never)]
+fn end_of_long<const QUOTE: u8>(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    // Without a way out in the middle, so that the compiler makes vector instructions of it.
+    let is_plain = |block: &[u8; 32]| !block.iter().fold(false, |found, byte| found | is_special::<QUOTE>(*byte));
+    while bytes.get(at..).and_then(|rest| rest.first_chunk()).is_some_and(is_plain) {
+        at += 32;
+    }
+    while let Some(sixteen) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        match special::<QUOTE>(*sixteen) {
+            Some(offset) => return at + offset,
+            None => at += 16,
         }
+    }
+    while bytes.get(at).is_some_and(|byte| !is_special::<QUOTE>(*byte)) {
         at += 1;
     }
     at
+}
+
+fn is_special<const QUOTE: u8>(byte: u8) -> bool {
+    (byte == QUOTE) | (byte == b'\\') | (byte < 0x20)
+}
+
+/// Where the first special one of sixteen bytes stands.
+#[expect(clippy::inline_always, reason = "measured: a tenth of the time of decoding")]
+#[inline(always)]
+fn special<const QUOTE: u8>(sixteen: [u8; 16]) -> Option<usize> {
+    const ONES: u128 = u128::from_le_bytes([1; 16]);
+    const HIGH: u128 = ONES << 7;
+    let word = u128::from_le_bytes(sixteen);
+    let quote = word ^ (ONES * u128::from(QUOTE));
+    let backslash = word ^ (ONES * u128::from(b'\\'));
+    // A zero byte borrows into its high bit. A borrow can also mark a byte after the first hit, never one before it.
+    let hits =
+        ((quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash) | (word.wrapping_sub(ONES * 0x20) & !word))
+            & HIGH;
+    (hits != 0).then(|| (hits.trailing_zeros() / 8) as usize)
 }
 
 #[cfg(test)]
@@ -37,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_plain_run_ends_at_the_first_quote_backslash_or_control_wherever_it_stands() {
-        for length in 0..40 {
+        for length in 0..100 {
             for at in 0..length {
                 for special in [b'"', b'\\', 0, 1, 0x1f] {
                     // Neighbours of the special bytes, and bytes with the high bit set, are plain.

@@ -20,8 +20,8 @@ pub struct Decoded<'a> {
 pub enum Record<'a> {
     /// An item.
     Item(Item<'a>),
-    /// What happened to an item within the window of an incremental export.
-    Change(ChangeRecord<'a>),
+    /// What happened to an item within the window of an incremental export. Boxed, so that what holds an item stays small.
+    Change(Box<ChangeRecord<'a>>),
 }
 
 /// A change record. An export has one at most for each key; its images are whole items, never differences.
@@ -113,7 +113,7 @@ impl<'a> Parts<'a> {
             Parts { keys: Some(keys), written_at: Some(written_at), old, new, .. } => {
                 let change = ChangeRecord { written_at, keys, old, new };
                 change.check_keys()?;
-                return Ok(Decoded { record: Record::Change(change), source: whole, bare: false });
+                return Ok(Decoded { record: Record::Change(Box::new(change)), source: whole, bare: false });
             }
             Parts { keys: None, old: None, new: None, written_at: None, .. } => "no `Item` in the line",
             Parts { keys: None, .. } => "a change record without `Keys`",

@@ -21,14 +21,14 @@ use crate::exec::route::{Router, key_text, with_arena};
 use crate::exec::state::{self, Identity};
 use crate::exec::status::Recorder;
 use crate::exec::summary::Summary;
-use crate::exec::units::{RunFile, Unit, UnitReport, pack};
+use crate::exec::units::{RunFile, Seen, Unit, UnitReport, pack};
 use crate::exec::work::{self, WorkFolder};
-use crate::model::{EntityId, FileId, Origin, SourceId};
+use crate::model::{DatasetId, EntityId, FileId, Origin, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
 use crate::proof::log::{Block, Log};
 use crate::shape::Shape;
-use crate::sink::{LateReject, Payload, Sink, Writer, Written};
+use crate::sink::{Encoder, LateReject, Outgoing, Payload, Settled, Sink, Writer, Written};
 use crate::source::Chunk;
 use crate::source::manifest::{DataFile, Export};
 use crate::store::Begin;
@@ -102,7 +102,7 @@ impl Job {
         let mut set_aside = None;
         if self.begin == Begin::Anew {
             set_aside = self.work.empty()?;
-            state::begin(self.work.path(), &self.identity)?;
+            state::begin(self.work.path(), &self.identity, self.sinks.iter().all(|sink| sink.writes_ahead()))?;
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
@@ -125,39 +125,123 @@ impl Job {
             Begin::Anew => None,
             Begin::GoOn => state::kept_survey(self.work.path())?,
         };
-        let (shapes, collisions) = if let Some(kept) = kept {
-            kept
-        } else {
-            let (shapes, collisions) = self.survey(observer)?;
-            state::keep_survey(self.work.path(), &shapes, &collisions)?;
-            (shapes, collisions)
+        let found = match kept {
+            Some(kept) => Found::NotLearned(kept.0, kept.1),
+            None if self.sinks.iter().all(|sink| sink.writes_ahead()) => self.write_ahead(observer)?,
+            None => {
+                let (shapes, collisions) = self.survey(observer)?;
+                state::keep_survey(self.work.path(), &shapes, &collisions)?;
+                Found::NotLearned(shapes, collisions)
+            }
         };
-        for sink in &self.sinks {
-            sink.learn(&shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
+        if let Found::NotLearned(shapes, _) = &found {
+            for sink in &self.sinks {
+                sink.learn(shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
+            }
         }
-        let collisions = Arc::new(collisions);
+        if let Found::NotLearned(_, collisions) | Found::Learned(collisions) = found {
+            self.ready(observer)?;
+            self.write(&mut Knowing::All(Arc::new(collisions)), observer)?;
+        }
+        self.commit(started)
+    }
+
+    /// Makes the targets ready for the first unit.
+    fn ready(&self, observer: &mut dyn Observer) -> Result<()> {
         for sink in &self.sinks {
             sink.ready()?.into_iter().for_each(|line| observer.event(Event::Ready(line)));
         }
-        state::keep_targets(self.work.path(), &targets(&self.sinks))?;
+        state::keep_targets(self.work.path(), &targets(&self.sinks))
+    }
+
+    /// Writes the units that are not done yet.
+    fn write(&self, knowing: &mut Knowing, observer: &mut dyn Observer) -> Result<()> {
         observer.event(Event::Started { pass: Pass::Write, items: self.items() });
         let done = self.done()?;
-        if self.begin == Begin::GoOn {
+        if !done.is_empty() {
             let items = done.values().sum();
             observer.event(Event::GoingOn { units: done.len(), of: self.units.len(), items });
         }
         for unit in self.units.iter().filter(|unit| !done.contains_key(&unit.number)) {
             self.options.stop.check()?;
-            self.run_unit(unit, &collisions, observer)?;
+            self.run_unit(unit, knowing, observer)?;
         }
         observer.event(Event::Finished(Pass::Write));
-        self.commit(started)
+        Ok(())
+    }
+
+    /// Writes all units before all items were looked at: nothing of it is seen before the commit. What the sinks then cannot mend, or items whose
+    /// keys collide, make it necessary to write once more.
+    fn write_ahead(&self, observer: &mut dyn Observer) -> Result<Found> {
+        self.ready(observer)?;
+        let folder = self.work.keys();
+        let known = match self.begin {
+            Begin::Anew => None,
+            Begin::GoOn => state::kept_collisions(self.work.path())?,
+        };
+        let collisions = if let Some(collisions) = known {
+            collisions
+        } else {
+            let lengths = self.reports()?.into_iter().filter_map(|report| report.seen).map(|seen| seen.keys);
+            let lengths = lengths.reduce(|one, other| one.into_iter().zip(other).map(|(one, other)| one.max(other)).collect());
+            let log = match lengths {
+                Some(lengths) => Log::go_on(&folder, &lengths)?,
+                None => Log::create(&folder, collisions::partitions_for(self.items()))?,
+            };
+            let mut knowing = Knowing::Nothing(log);
+            self.write(&mut knowing, observer)?;
+            let Knowing::Nothing(log) = knowing else { unreachable!("a walk does not change what is known") };
+            self.say_contradictions(observer);
+            let collisions = keys::search(log, &self.pool)?;
+            state::keep_collisions(self.work.path(), &collisions)?;
+            collisions
+        };
+        let mut reports = self.reports()?;
+        let mut ledger = Ledger::new(&self.plan);
+        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(Shape::of_dataset).collect();
+        for report in &reports {
+            ledger.add(&report.ledger);
+            let Some(seen) = &report.seen else { continue };
+            seen.kinds.iter().for_each(|(of, kinds)| ledger.kinds.entry(*of).or_default().add(*kinds));
+            shapes.iter_mut().zip(&seen.shapes).for_each(|(all, shape)| all.merge(shape));
+        }
+        ledger.check_kinds(&self.files)?;
+        self.check_exports(&ledger)?;
+        let mut again = !collisions.is_empty();
+        for (at, sink) in self.sinks.iter().enumerate() {
+            let written = reports.iter().map(|report| report.written[at].clone()).collect();
+            let (findings, settled) = if again {
+                (sink.learn(&shapes)?, None)
+            } else {
+                let Settled { findings, written } = sink.settle(&shapes, written)?;
+                (findings, written)
+            };
+            findings.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
+            match settled {
+                Some(settled) => reports.iter_mut().zip(settled).for_each(|(report, written)| report.written[at] = written),
+                None => again = true,
+            }
+        }
+        if again {
+            self.work.forget_units()?;
+            state::keep_survey(self.work.path(), &shapes, &collisions)?;
+            keys::forget(&folder)?;
+            return Ok(Found::Learned(collisions));
+        }
+        reports.iter().try_for_each(|report| report.save(self.work.path()))?;
+        keys::forget(&folder)?;
+        Ok(Found::Written)
+    }
+
+    /// The reports of the units that are done.
+    fn reports(&self) -> Result<Vec<UnitReport>> {
+        let done = self.units.iter().filter(|unit| UnitReport::path(self.work.path(), unit.number).exists());
+        done.map(|unit| UnitReport::load(self.work.path(), unit.number)).collect()
     }
 
     /// The units that a stopped run has done already, each with the lines it read.
     fn done(&self) -> Result<BTreeMap<u32, u64>> {
-        let reports = self.units.iter().filter(|unit| UnitReport::path(self.work.path(), unit.number).exists());
-        reports.map(|unit| Ok((unit.number, UnitReport::load(self.work.path(), unit.number)?.ledger.records()))).collect()
+        Ok(self.reports()?.into_iter().map(|report| (report.unit, report.ledger.records())).collect())
     }
 
     /// Items in all exports, where every manifest says so.
@@ -199,18 +283,7 @@ impl Job {
             let work = |chunk: &Chunk| {
                 with_arena(|arena| {
                     let parts = router.route(chunk, arena);
-                    let mut block = Block::new(partitions);
-                    keys::add(&parts.outgoing, &self.plan.targets, &mut block);
-                    let mut seen = Vec::new();
-                    for outgoing in parts.outgoing.iter().filter(|_| want_shapes) {
-                        let dataset = self.plan.targets.dataset(outgoing.dataset);
-                        let mut shape = Shape::of_dataset(dataset);
-                        for row in &outgoing.rows {
-                            shape.observe(&row.item);
-                            shape.compare(&row.item, &dataset.declared);
-                        }
-                        seen.push((outgoing.dataset, shape));
-                    }
+                    let (block, seen) = self.look(&parts.outgoing, partitions, want_shapes);
                     let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
                     let name = || &self.files[chunk.first.file.index()].file.name;
                     let fatal = parts.fatal.or_else(|| checked.err().map(|error| error.with("file", name())));
@@ -237,27 +310,64 @@ impl Job {
         }
         ledger.check_kinds(&self.files)?;
         self.check_exports(&ledger)?;
-        for (at, (_, export)) in self.exports.iter().enumerate() {
-            let seen = self.files.iter().filter(|file| file.export == at).filter_map(RunFile::seen_format);
-            export.contradiction(seen).into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
-        }
-        let collisions = keys::search(log, &folder, &self.pool)?;
+        self.say_contradictions(observer);
+        let collisions = keys::search(log, &self.pool)?;
+        keys::forget(&folder)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok((shapes, collisions))
     }
 
+    /// What there is to know of the rows of a chunk: their keys, and their shapes by dataset.
+    fn look(&self, outgoing: &[Outgoing<'_>], partitions: usize, want_shapes: bool) -> (Block, Vec<(DatasetId, Arc<Shape>)>) {
+        let mut block = Block::new(partitions);
+        keys::add(outgoing, &self.plan.targets, &mut block);
+        let mut shapes: Vec<(DatasetId, Shape)> = Vec::new();
+        for part in outgoing.iter().filter(|_| want_shapes) {
+            let dataset = self.plan.targets.dataset(part.dataset);
+            let at = shapes.iter().position(|(known, _)| *known == part.dataset).unwrap_or_else(|| {
+                shapes.push((part.dataset, Shape::of_dataset(dataset)));
+                shapes.len() - 1
+            });
+            let shape = &mut shapes[at].1;
+            shape.observe_all(part.rows.iter().map(|row| &row.item));
+            part.rows.iter().for_each(|row| shape.compare(&row.item, &dataset.declared));
+        }
+        (block, shapes.into_iter().map(|(dataset, shape)| (dataset, Arc::new(shape))).collect())
+    }
+
+    /// What exports say of themselves that is not so.
+    fn say_contradictions(&self, observer: &mut dyn Observer) {
+        for (at, (_, export)) in self.exports.iter().enumerate() {
+            let seen = self.files.iter().filter(|file| file.export == at).filter_map(RunFile::seen_format);
+            export.contradiction(seen).into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+        }
+    }
+
     /// Writes one unit and, when everything is durable, its report.
-    fn run_unit(&self, unit: &Unit, collisions: &Arc<Collisions>, observer: &mut dyn Observer) -> Result<()> {
-        let router = Router::new(&self.plan, &self.files, &self.only, Arc::clone(collisions), self.takes_changes());
+    fn run_unit(&self, unit: &Unit, knowing: &mut Knowing, observer: &mut dyn Observer) -> Result<()> {
+        let (collisions, mut ahead) = match knowing {
+            Knowing::All(collisions) => (Arc::clone(collisions), None),
+            Knowing::Nothing(log) => (Arc::default(), Some(log)),
+        };
+        let partitions = ahead.as_ref().map(|log| log.partitions());
+        let want_shapes = self.sinks.iter().any(|sink| sink.wants_shapes());
+        let router = Router::new(&self.plan, &self.files, &self.only, collisions, self.takes_changes());
         let encoders: Vec<_> = self.sinks.iter().map(|sink| sink.encoder()).collect();
         let work = |chunk: &Chunk| {
             with_arena(|arena| {
                 let parts = router.route(chunk, arena);
-                let payloads = encoders.iter().map(|encoder| encoder.encode(&parts.outgoing)).collect::<Result<Vec<_>>>();
-                (parts.ledger, parts.rejects, payloads, parts.fatal, chunk.bytes.len() as u64)
+                let seen = partitions.map(|partitions| self.look(&parts.outgoing, partitions, want_shapes));
+                let encode = |encoder: &Arc<dyn Encoder>| match &seen {
+                    Some((_, shapes)) => encoder.encode_ahead(&parts.outgoing, shapes),
+                    None => encoder.encode(&parts.outgoing),
+                };
+                let payloads = encoders.iter().map(encode).collect::<Result<Vec<_>>>();
+                let payloads = payloads.map_err(|error| error.with("file", &self.files[chunk.first.file.index()].file.name));
+                (parts.ledger, parts.rejects, payloads, seen, parts.fatal, chunk.bytes.len() as u64)
             })
         };
         let mut ledger = Ledger::new(&self.plan);
+        let mut shapes: Vec<Shape> = self.plan.targets.datasets.iter().map(Shape::of_dataset).collect();
         self.work.forget_rejects(unit.number)?;
         let mut refused = RejectsFiles::new(self.work.unfinished(), work::rejects_stem(unit.number));
         let failed = AtomicBool::new(false);
@@ -281,17 +391,32 @@ impl Job {
                 })
                 .unzip();
             drop(lives);
-            let walked =
-                walk(&self.pool, &self.data_files(&unit.files), self.walk(limit), work, |(counted, rejects, payloads, fatal, bytes)| {
+            let walked = walk(
+                &self.pool,
+                &self.data_files(&unit.files),
+                self.walk(limit),
+                work,
+                |(counted, rejects, payloads, seen, fatal, bytes)| {
                     if let Some(fatal) = fatal {
                         return Err(fatal);
                     }
                     observer.event(Event::Read { items: counted.records(), bytes });
                     ledger.add(&counted);
                     refused.append(&rejects, &self.plan, &self.files)?;
+                    if let (Some(log), Some((keys, seen))) = (ahead.as_deref_mut(), seen) {
+                        log.append(&keys)?;
+                        seen.iter().for_each(|(dataset, shape)| shapes[dataset.index()].merge(shape));
+                    }
                     senders.iter().zip(payloads?).try_for_each(|(sender, payload)| self.hand_over(sender, payload, observer))
-                });
-            let walked = walked.and_then(|_| self.check_counts(unit, &ledger));
+                },
+            );
+            let walked = walked.and_then(|warnings| {
+                if partitions.is_some() {
+                    warnings.into_iter().for_each(|warning| observer.event(Event::Warning(warning)));
+                    ledger.check_kinds(&self.files)?;
+                }
+                self.check_counts(unit, &ledger)
+            });
             failed.store(walked.is_err(), Ordering::Release);
             drop(senders);
             // No lane sends anything; the channel closes when the last of them has ended.
@@ -330,7 +455,11 @@ impl Job {
             counts.rejected += count;
         }
         let files = unit.files.iter().map(|id| self.files[id.index()].file.name.clone()).collect();
-        UnitReport { unit: unit.number, files, ledger, written, rejects }.save(self.work.path())
+        let seen = match ahead {
+            Some(log) => Some(Seen { shapes, keys: log.sync()?, kinds: ledger.kinds.clone().into_iter().collect() }),
+            None => None,
+        };
+        UnitReport { unit: unit.number, files, ledger, written, rejects, seen }.save(self.work.path())
     }
 
     /// Hands a payload to a lane, and waits while the lane is full.
@@ -485,6 +614,24 @@ impl Job {
 /// Which targets live on their own, for the sinks that have such.
 fn targets(sinks: &[Box<dyn Sink>]) -> Vec<String> {
     sinks.iter().filter_map(|sink| sink.identity()).collect()
+}
+
+/// What is known of the items while units are written.
+enum Knowing {
+    /// All of them were looked at; these collide.
+    All(Arc<Collisions>),
+    /// They are looked at on the way; their keys go to this log.
+    Nothing(Log),
+}
+
+/// What is known of all items, and what is left to do.
+enum Found {
+    /// They were looked at, and the sinks do not know it yet.
+    NotLearned(Vec<Shape>, Collisions),
+    /// The sinks know it.
+    Learned(Collisions),
+    /// All is written.
+    Written,
 }
 
 /// What a lane gives at its end.

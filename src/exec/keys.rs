@@ -28,10 +28,14 @@ pub(super) fn add(outgoing: &[Outgoing<'_>], targets: &Targets, block: &mut Bloc
     }
 }
 
-/// Searches all keys of a log for equal ones, in the pool; the log's folder is removed.
-pub(super) fn search(log: Log, folder: &Path, pool: &ThreadPool) -> Result<Collisions> {
+/// Searches all keys of a log for equal ones, in the pool. The log stays.
+pub(super) fn search(log: Log, pool: &ThreadPool) -> Result<Collisions> {
     let partitions = log.finish()?;
     let found = pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
-    fs::remove_dir(folder).map_err(|error| work::failed(folder, error))?;
     collisions::collect(found)
+}
+
+/// Takes away the folder of a log that was searched.
+pub(super) fn forget(folder: &Path) -> Result<()> {
+    work::absent_is_fine(fs::remove_dir_all(folder)).map_err(|error| work::failed(folder, error))
 }

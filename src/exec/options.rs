@@ -22,7 +22,7 @@ use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::iceberg::{Existing, IcebergSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
-use crate::sink::parquet::{ParquetSink, SchemaFile};
+use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile, Source};
 use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
@@ -85,6 +85,9 @@ pub struct Options {
     pub schema: Option<String>,
     /// Where the schema of what `parquet:` wrote is kept.
     pub schema_out: Option<PathBuf>,
+    /// The engine whose names the columns of `parquet:` have; else they have those of the attributes.
+    #[cfg(feature = "parquet")]
+    pub dialect: Option<Dialect>,
     /// Asks the run to stop.
     pub stop: Stop,
 }
@@ -112,6 +115,8 @@ impl Options {
             unit_bytes,
             schema,
             schema_out: _,
+            #[cfg(feature = "parquet")]
+            dialect,
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
@@ -124,6 +129,8 @@ impl Options {
             ("--only", format!("{only:?}")),
             ("--unit-size", format!("{unit_bytes:?}")),
             ("--schema", format!("{schema:?}")),
+            #[cfg(feature = "parquet")]
+            ("--dialect", format!("{dialect:?}")),
         ]
     }
 }
@@ -189,6 +196,12 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     }
     if options.append && options.overwrite {
         return Err(Error::new(Kind::Usage, "a table is appended to or replaced, not both").with("found", "--append and --overwrite"));
+    }
+    #[cfg(feature = "parquet")]
+    if !parquet && options.dialect.is_some() {
+        return Err(Error::new(Kind::Usage, "a dialect is for the names of columns in parquet: and iceberg:, and there is no such sink")
+            .with("found", "--dialect")
+            .with("hint", "add --to parquet:DIR or --to iceberg:DIR, or leave the option out"));
     }
     check_folders(options)?;
     check_table_names(plan, &options.table_names)?;
@@ -442,6 +455,7 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
     }
 }
 
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet says what was read"))]
 pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
     let spawn = || -> Spawn {
@@ -455,7 +469,16 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
             Ok::<Box<dyn Sink>, Error>(match destination {
                 #[cfg(feature = "parquet")]
                 Destination::Parquet(folder) => {
+                    let sources = exports.iter().filter_map(|(_, export)| export.summary.as_ref()).map(|summary| Source {
+                        export: summary.in_words(),
+                        export_arn: summary.export_arn.clone(),
+                        table_arn: summary.table_arn.clone(),
+                    });
                     let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    let mut sink = sink.with_sources(sources.collect());
+                    if let Some(dialect) = options.dialect {
+                        sink = sink.with_dialect(dialect);
+                    }
                     match &options.schema {
                         Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
                         None => Box::new(sink),
@@ -469,7 +492,11 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         (false, false) => Existing::Refuse,
                     };
                     let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
-                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn()).only(options.only.clone());
+                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn());
+                    let mut sink = sink.only(options.only.clone());
+                    if let Some(dialect) = options.dialect {
+                        sink = sink.with_dialect(dialect);
+                    }
                     match &options.schema {
                         Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
                         None => Box::new(sink),

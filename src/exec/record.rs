@@ -1,5 +1,7 @@
 //! From a line to a record, by the rules of its file: what its first records look like, and what its manifest says that it holds.
 
+use serde::{Deserialize, Serialize};
+
 use crate::codec::{self, Decoded, Record, ion};
 use crate::error::{Error, Kind, Reason, Stage};
 use crate::exec::units::RunFile;
@@ -86,7 +88,7 @@ pub(crate) fn breaks_off(line: &[u8], chunk: &Chunk, at: Origin, file: &Location
 }
 
 /// The first item and the first change record among some records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kinds {
     pub(crate) item: Option<Origin>,
     pub(crate) change: Option<Origin>,

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::options::Options;
-use crate::exec::units::RunFile;
+use crate::exec::units::{RunFile, UnitReport};
 use crate::plan::Plan;
 use crate::proof::collisions::Collisions;
 use crate::shape::Shape;
@@ -29,6 +29,9 @@ const TARGETS: &str = "targets.json";
 const SHAPES: &str = "survey.json";
 /// What the survey found of the keys.
 const COLLISIONS: &str = "collisions.bin";
+
+/// Says that the run reads its exports once: what it writes is not seen before its end.
+const ONCE: &str = "reads-once";
 
 /// Where the run is, from time to time.
 pub(super) const PROGRESS: &str = "progress.json";
@@ -122,26 +125,32 @@ pub(super) fn look(work: &Path) -> Result<Found> {
         return Ok(Found::TakenBack(identity));
     }
     // What only a run that goes on needs is removed last of all, so with it the end was not reached.
-    Ok(if work.join(REPORT).exists() && !work.join(SHAPES).exists() { Found::Finished(identity) } else { Found::Unfinished(identity) })
+    let may_go_on = [SHAPES, ONCE].iter().any(|name| work.join(name).exists());
+    Ok(if work.join(REPORT).exists() && !may_go_on { Found::Finished(identity) } else { Found::Unfinished(identity) })
 }
 
-/// Whether a run of this identity goes on in the folder, or begins anew. A run that was stopped before its survey had ended has written
-/// nothing, and is forgotten.
+/// Whether a run of this identity goes on in the folder, or begins anew. A run that was stopped before its survey, or the first unit of one
+/// that reads once, had ended has nothing that is worth keeping, and is forgotten.
 ///
 /// # Errors
 /// Kind `Usage` when the folder holds another run that has not finished.
 pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<store::Begin> {
     match look(work)? {
-        Found::Unfinished(stopped) if !restart && work.join(SHAPES).exists() => {
+        Found::Unfinished(stopped) if !restart && (work.join(SHAPES).exists() || has_units(work, &stopped)) => {
             identity.check_same(&stopped, work).map(|()| store::Begin::GoOn)
         }
         _ => Ok(store::Begin::Anew),
     }
 }
 
+/// Whether a unit of the run has its report.
+fn has_units(work: &Path, identity: &Identity) -> bool {
+    (1..).take(identity.units).any(|unit| UnitReport::path(work, unit).exists())
+}
+
 /// Forgets which run the folder holds; the first step when it is emptied.
 pub(super) fn forget(work: &Path) -> Result<()> {
-    for name in [RUN, REPORT, TARGETS, SHAPES, COLLISIONS, PROGRESS] {
+    for name in [RUN, REPORT, TARGETS, SHAPES, COLLISIONS, PROGRESS, ONCE] {
         match fs::remove_file(work.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&work.join(name), error)),
             _ => {}
@@ -150,8 +159,15 @@ pub(super) fn forget(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says which run the folder holds from now on.
-pub(super) fn begin(work: &Path, identity: &Identity) -> Result<()> {
+/// Says which run the folder holds from now on, and whether that reads its exports once.
+pub(super) fn begin(work: &Path, identity: &Identity, once: bool) -> Result<()> {
+    if once {
+        store::write_atomically(&work.join(ONCE), b"")?;
+    }
+    keep_identity(work, identity)
+}
+
+fn keep_identity(work: &Path, identity: &Identity) -> Result<()> {
     store::write_atomically(&work.join(RUN), &json(identity)?)
 }
 
@@ -162,7 +178,7 @@ pub(super) fn begin(work: &Path, identity: &Identity) -> Result<()> {
 #[cfg(feature = "dynamodb")]
 pub(super) fn taken_back(work: &Path) -> Result<()> {
     match look(work)? {
-        Found::Unfinished(identity) | Found::Finished(identity) => begin(work, &Identity { taken_back: true, ..identity }),
+        Found::Unfinished(identity) | Found::Finished(identity) => keep_identity(work, &Identity { taken_back: true, ..identity }),
         Found::Nothing | Found::TakenBack(_) => Ok(()),
     }
 }
@@ -193,9 +209,23 @@ pub(super) fn keep_targets(work: &Path, targets: &[String]) -> Result<()> {
 
 /// Keeps what the survey found.
 pub(super) fn keep_survey(work: &Path, shapes: &[Shape], collisions: &Collisions) -> Result<()> {
-    store::write_atomically(&work.join(COLLISIONS), &collisions.to_bytes())?;
+    keep_collisions(work, collisions)?;
     // Written last: with it the survey is whole.
     store::write_atomically(&work.join(SHAPES), &json(&shapes)?)
+}
+
+/// Keeps what the keys of all units say.
+pub(super) fn keep_collisions(work: &Path, collisions: &Collisions) -> Result<()> {
+    store::write_atomically(&work.join(COLLISIONS), &collisions.to_bytes())
+}
+
+/// What the keys of all units of the same run said before it was stopped, if it came to that. A run that has its report needs no more.
+pub(super) fn kept_collisions(work: &Path) -> Result<Option<Collisions>> {
+    if work.join(REPORT).exists() {
+        return Ok(Some(Collisions::default()));
+    }
+    let Some(bytes) = read(&work.join(COLLISIONS))? else { return Ok(None) };
+    Collisions::from_bytes(&bytes).map(Some).ok_or_else(|| unreadable(work))
 }
 
 /// What the survey of the same run found before it was stopped, if it came to its end.
@@ -211,15 +241,19 @@ pub(super) fn kept_survey(work: &Path) -> Result<Option<(Vec<Shape>, Collisions)
     let (Some(shapes), Some(collisions)) = (read(&work.join(SHAPES))?, read(&work.join(COLLISIONS))?) else { return Ok(None) };
     match (serde_json::from_slice(&shapes), Collisions::from_bytes(&collisions)) {
         (Ok(shapes), Some(collisions)) => Ok(Some((shapes, collisions))),
-        _ => Err(Error::new(Kind::Input, "what the survey of the stopped run found cannot be read")
-            .with("path", work.display())
-            .with("hint", "begin anew with --restart")),
+        _ => Err(unreadable(work)),
     }
+}
+
+fn unreadable(work: &Path) -> Error {
+    Error::new(Kind::Input, "what the survey of the stopped run found cannot be read")
+        .with("path", work.display())
+        .with("hint", "begin anew with --restart")
 }
 
 /// Takes away what only a run that goes on needs; the run is finished.
 pub(super) fn tidy(work: &Path) {
-    for name in [TARGETS, COLLISIONS, PROGRESS, SHAPES] {
+    for name in [TARGETS, COLLISIONS, PROGRESS, SHAPES, ONCE] {
         // A file that stays is in nobody's way.
         let _ = fs::remove_file(work.join(name));
     }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::ledger::Ledger;
-use crate::exec::record::Holds;
+use crate::exec::record::{Holds, Kinds};
 use crate::model::{FileId, Format, SourceId};
+use crate::shape::Shape;
 use crate::sink::Written;
 use crate::source::Lines;
 use crate::source::manifest::DataFile;
@@ -82,6 +83,20 @@ pub(crate) struct UnitReport {
     pub(crate) written: Vec<Written>,
     /// Items in its rejects file.
     pub(crate) rejects: u64,
+    /// What was seen on the way, where the unit was written before all items were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seen: Option<Seen>,
+}
+
+/// What a unit that was written ahead says for the end of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// The shapes of its items by dataset id; none where no sink asks for them.
+    pub(crate) shapes: Vec<Shape>,
+    /// How long the log of keys is after it, by partition.
+    pub(crate) keys: Vec<u64>,
+    /// The kinds of its records, as the ledger has them.
+    pub(crate) kinds: Vec<(Option<u32>, Kinds)>,
 }
 
 impl UnitReport {

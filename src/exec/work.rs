@@ -111,6 +111,12 @@ impl WorkFolder {
         forget().map_err(|error| failed(&folder, error))
     }
 
+    /// Takes away the reports of all units: they are to be done again.
+    pub(super) fn forget_units(&self) -> Result<()> {
+        let units = self.path.join("units");
+        absent_is_fine(fs::remove_dir_all(&units)).map_err(|error| failed(&units, error))
+    }
+
     /// Whether a run holds the folder now.
     pub(super) fn is_held(path: &Path) -> bool {
         let Ok(file) = File::open(path.join(LOCK)) else { return false };
@@ -134,7 +140,7 @@ pub(super) fn set_aside(folder: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Removing what is not there is no error.
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other,

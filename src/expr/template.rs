@@ -47,7 +47,7 @@ use bumpalo::collections::String as ArenaString;
 use crate::expr::SyntaxError;
 use crate::expr::template::filter::{Filter, is_lower, is_upper};
 use crate::model::number::{Decimal, is_plain};
-use crate::model::{Arena, Item, Path, Value};
+use crate::model::{Arena, Item, Path, Value, short};
 
 /// A parsed template.
 #[derive(Clone, Debug)]
@@ -217,10 +217,8 @@ impl Template {
         let mut parts = self.parts.iter().peekable();
         while let Some(part) = parts.next() {
             match part {
-                Part::Literal(literal) => match rest.strip_prefix(&**literal) {
-                    Some(after) => rest = after,
-                    None => return false,
-                },
+                Part::Literal(literal) if short::starts_with(rest, literal) => rest = &rest[literal.len()..],
+                Part::Literal(_) => return false,
                 Part::Name(name) => {
                     let end = match parts.peek() {
                         None => Some(rest.len()),
@@ -230,7 +228,9 @@ impl Template {
                     let Some((text, after)) = end.map(|end| rest.split_at(end)) else {
                         return false;
                     };
-                    if text.is_empty() || (!name.rest && memchr::memchr(self.separator, text.as_bytes()).is_some()) {
+                    // Keys are short: without a way out in the middle, the loop takes less time than a call of a search.
+                    let is_parted = || text.bytes().fold(false, |found, byte| found | (byte == self.separator));
+                    if text.is_empty() || (!name.rest && is_parted()) {
                         return false;
                     }
                     let Some(text) = name.undo(text) else {

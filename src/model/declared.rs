@@ -1,18 +1,23 @@
-//! What a pipeline declares of the columns of a dataset: types and names, and which values fit a type.
+//! What a pipeline declares of the columns of a dataset: types, names, order and what shares one, and which values fit a type.
 //!
 //! A value that does not fit is not lost: where it goes is the sink's business.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::item::{Arena, Item};
-use crate::model::number::{Decimal, unscaled};
+use crate::model::number::{Decimal, is_plain, unscaled};
 use crate::model::time::{Moment, Unit};
 use crate::model::value::{Type, Value};
 
 /// The types in words, for messages.
 pub const COLUMN_TYPES: &str =
     "timestamp, timestamp(epoch_s), timestamp(epoch_ms), timestamp(epoch_us), double, decimal(DIGITS, AFTER_THE_POINT), text or json";
+
+/// The most leaf columns that a dataset may have. Each costs settings and statistics for every row group of a file, and engines refuse far
+/// wider tables.
+pub const COLUMNS: usize = 2048;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +129,47 @@ pub enum Fit {
     Not,
 }
 
+/// What an attribute becomes whose values have several types, NULL aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mixed {
+    /// A column a type.
+    #[default]
+    Split,
+    /// One column of `DynamoDB` JSON as text.
+    Json,
+    /// One column of text, for S, N and BOOL alone: which it was is lost.
+    Text,
+    /// One column for the most frequent type; items with a value of another are rejects.
+    RejectMinority,
+}
+
+impl Mixed {
+    /// All, with their names in a pipeline file.
+    pub const NAMES: [(&'static str, Mixed); 4] =
+        [("split", Mixed::Split), ("json", Mixed::Json), ("text", Mixed::Text), ("reject-minority", Mixed::RejectMinority)];
+
+    /// The name in a pipeline file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(_, mixed)| *mixed == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// The attributes whose NULL is kept apart from their absence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// All.
+    All,
+    /// These.
+    Of(BTreeSet<String>),
+}
+
+impl Default for Nulls {
+    fn default() -> Self {
+        Nulls::Of(BTreeSet::new())
+    }
+}
+
 /// What is declared of the columns of a dataset, by top-level attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
@@ -133,12 +179,65 @@ pub struct Declared {
     pub names: BTreeMap<String, String>,
     /// Whether an item with a value that does not fit its type is rejected.
     pub strict: bool,
+    /// What values of several types become, where nothing else is said of the attribute.
+    pub mixed: Mixed,
+    /// What they become, by attribute.
+    pub mixed_of: BTreeMap<String, Mixed>,
+    /// Whose NULL has a column of its own.
+    pub nulls: Nulls,
+    /// The most leaf columns; [`COLUMNS`] where nothing is said.
+    pub columns: Option<usize>,
+    /// Attributes without a column of their own: names, and `prefix*` for all names that begin so.
+    pub rest: BTreeSet<String>,
+    /// The attributes whose columns come first, in this order.
+    pub order: Vec<String>,
 }
 
 impl Declared {
-    /// The attributes that something is declared of.
+    /// The attributes that something is declared of, some more than once.
     pub fn attributes(&self) -> impl Iterator<Item = &str> {
-        self.types.keys().chain(self.names.keys()).map(String::as_str)
+        let nulls = match &self.nulls {
+            Nulls::All => None,
+            Nulls::Of(names) => Some(names),
+        };
+        let names = self.types.keys().chain(self.names.keys()).chain(self.mixed_of.keys());
+        names.chain(nulls.into_iter().flatten()).chain(&self.order).map(String::as_str)
+    }
+
+    /// What values of several types of this attribute become. What does not fit a declared type has columns of its own.
+    #[must_use]
+    pub fn mixed(&self, attribute: &str) -> Mixed {
+        if self.types.contains_key(attribute) { Mixed::Split } else { self.mixed_of.get(attribute).copied().unwrap_or(self.mixed) }
+    }
+
+    /// Whether an item may be rejected since a value is not of its attribute's most frequent type.
+    #[must_use]
+    pub fn refuses_minorities(&self) -> bool {
+        self.becomes(Mixed::RejectMinority)
+    }
+
+    /// Whether values of several types of some attribute become this.
+    fn becomes(&self, mixed: Mixed) -> bool {
+        self.mixed == mixed || self.mixed_of.values().any(|of| *of == mixed)
+    }
+
+    /// Whether NULL in this attribute is kept apart from its absence.
+    #[must_use]
+    pub fn tells_null(&self, attribute: &str) -> bool {
+        match &self.nulls {
+            Nulls::All => true,
+            Nulls::Of(names) => names.contains(attribute),
+        }
+    }
+
+    /// What sends an attribute to those without a column of their own: its name, or the beginning of it, as it is declared.
+    #[must_use]
+    pub fn in_rest(&self, attribute: &str) -> Option<&str> {
+        if let Some(name) = self.rest.get(attribute) {
+            return Some(name);
+        }
+        let begins = |pattern: &&String| pattern.strip_suffix('*').is_some_and(|prefix| attribute.starts_with(prefix));
+        self.rest.iter().find(begins).map(String::as_str)
     }
 
     /// The first attribute whose value does not fit its type, with the type.
@@ -161,6 +260,38 @@ impl Declared {
                 }
             }
         }
+        if !self.becomes(Mixed::Text) {
+            return;
+        }
+        let texts = item.attributes().iter().filter(|(name, _)| self.mixed(name) == Mixed::Text);
+        let texts: Vec<_> = texts.filter_map(|(name, value)| Some((*name, Value::S(arena.alloc_str(&as_text(value)?))))).collect();
+        for (name, text) in texts {
+            item.set(name, text);
+        }
+    }
+}
+
+/// A value of type S, N or BOOL as a text: numbers in their one plain spelling.
+#[must_use]
+pub fn as_text<'v>(value: &Value<'v>) -> Option<Cow<'v, str>> {
+    Some(match value {
+        Value::S(text) => Cow::Borrowed(text),
+        Value::N(text) => plain_number(text),
+        Value::Bool(true) => Cow::Borrowed("true"),
+        Value::Bool(false) => Cow::Borrowed("false"),
+        _ => return None,
+    })
+}
+
+/// A number in its one plain spelling, so that equal numbers have equal texts; what the service would refuse stays as it stands.
+#[must_use]
+pub fn plain_number(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
+    match Decimal::parse(text).filter(|number| number.check().is_ok()) {
+        Some(number) => Cow::Owned(number.plain()),
+        None => Cow::Borrowed(text),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bumpalo::collections::Vec as ArenaVec;
 
+use crate::model::short::same;
 use crate::model::value::{Attribute, Value};
 
 /// Where a worker puts what it makes anew for the items of one chunk. Emptied after each chunk.
@@ -44,12 +45,12 @@ impl<'a> Item<'a> {
     /// The value of the top-level attribute `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
-        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.attributes.iter().find(|(known, _)| same(known, name)).map(|(_, value)| *value)
     }
 
     /// Sets a top-level attribute: in place when it is there, at the end when it is new.
     pub fn set(&mut self, name: &'a str, value: Value<'a>) {
-        match self.attributes.iter_mut().find(|(known, _)| *known == name) {
+        match self.attributes.iter_mut().find(|(known, _)| same(known, name)) {
             Some(slot) => slot.1 = value,
             None => self.attributes.push((name, value)),
         }
@@ -57,7 +58,7 @@ impl<'a> Item<'a> {
 
     /// Takes a top-level attribute out and gives its value; the order of the others stays.
     pub fn remove(&mut self, name: &str) -> Option<Value<'a>> {
-        let at = self.attributes.iter().position(|(known, _)| *known == name)?;
+        let at = self.attributes.iter().position(|(known, _)| same(known, name))?;
         Some(self.attributes.remove(at).1)
     }
 

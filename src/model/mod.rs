@@ -8,11 +8,12 @@ pub mod item;
 pub mod number;
 pub mod path;
 pub mod row;
+pub(crate) mod short;
 pub mod target;
 pub mod time;
 pub mod value;
 
-pub use declared::{ColumnType, Declared};
+pub use declared::{ColumnType, Declared, Mixed, Nulls};
 pub use edit::PathError;
 pub use item::{Arena, Item};
 pub use path::{Path, Place};

@@ -15,7 +15,9 @@ pub type Attribute<'a> = (&'a str, Value<'a>);
 ///
 /// Equality is by text: `N("1")` and `N("1.0")` differ here. Comparisons by numeric value are in
 /// [`number`].
+// The tag is a whole word: with a smaller one a copy moves the bytes behind it in pieces that the processor has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u64)]
 pub enum Value<'a> {
     /// A string, possibly empty.
     S(&'a str),

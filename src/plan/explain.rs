@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::expr::Template;
-use crate::model::{Billing, Creation, Declared, KeySchema, Table};
+use crate::model::{Billing, Creation, Declared, KeySchema, Mixed, Nulls, Table};
 use crate::plan::bind::given;
 use crate::plan::{Entity, Output, Plan, Source, Unclassified};
 
@@ -133,22 +133,28 @@ impl Plan {
 
 /// What is declared of the columns of a dataset: `  in Parquet createdAt is timestamp; price is double, as cost`.
 fn write_declared(declared: &Declared, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let attributes: BTreeSet<_> = declared.attributes().collect();
-    for (at, name) in attributes.iter().enumerate() {
-        write!(f, "{}{name}", if at == 0 { "  in Parquet " } else { "; " })?;
-        let (column, renamed) = (declared.types.get(*name), declared.names.get(*name));
-        if let Some(column) = column {
-            write!(f, " is {column}")?;
-        }
-        if let Some(renamed) = renamed {
-            write!(f, "{} as {renamed}", if column.is_some() { "," } else { "" })?;
-        }
+    let Declared { types, names, strict, mixed, mixed_of, nulls, columns, rest, order } = declared;
+    let list = |names: &mut dyn Iterator<Item = &String>| names.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let mut parts = Vec::new();
+    for name in types.keys().chain(names.keys()).chain(mixed_of.keys()).collect::<BTreeSet<_>>() {
+        let is = types.get(name).map(|column| format!("is {column}"));
+        let mixed = mixed_of.get(name).map(|mixed| format!("of several types is {}", mixed.name()));
+        let renamed = names.get(name).map(|column| format!("as {column}"));
+        parts.push(format!("{name} {}", is.into_iter().chain(mixed).chain(renamed).collect::<Vec<_>>().join(", ")));
     }
-    match (attributes.is_empty(), declared.strict) {
-        (true, _) => Ok(()),
-        (false, true) => writeln!(f, "; what does not fit is rejected"),
-        (false, false) => writeln!(f),
+    if *mixed != Mixed::default() {
+        parts.push(format!("what else has several types is {}", mixed.name()));
     }
+    match nulls {
+        Nulls::All => parts.push("NULL has columns of its own".to_owned()),
+        Nulls::Of(names) if names.is_empty() => {}
+        Nulls::Of(names) => parts.push(format!("NULL has a column of its own in {}", list(&mut names.iter()))),
+    }
+    parts.extend((!order.is_empty()).then(|| format!("{} first", list(&mut order.iter()))));
+    parts.extend((!rest.is_empty()).then(|| format!("no columns for {}", list(&mut rest.iter()))));
+    parts.extend(columns.map(|columns| format!("at most {columns} columns")));
+    parts.extend(strict.then(|| "what does not fit is rejected".to_owned()));
+    if parts.is_empty() { Ok(()) } else { writeln!(f, "  in Parquet {}", parts.join("; ")) }
 }
 
 fn write_table(table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use crate::expr::template::RenderError;
 use crate::expr::{Condition, Template};
 use crate::limits;
 use crate::model::number::Decimal;
-use crate::model::{Batch, EntityId, Fate, Item, KeySchema, KeyType, Op, Row, Table, Value};
+use crate::model::{Batch, EntityId, Fate, Item, KeySchema, KeyType, Op, Row, Table, Value, short};
 use crate::plan::{Output, Plan, Source};
 
 /// How an item was told apart.
@@ -275,7 +275,7 @@ impl Output {
         }
         let Some(name) = stamped else { return };
         match row.item.get(name) {
-            Some(Value::S(text)) if text == self.type_value => return,
+            Some(Value::S(text)) if short::same(text, &self.type_value) => return,
             Some(_) => changes.retyped += 1,
             None => changes.backfilled += 1,
         }

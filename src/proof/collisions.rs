@@ -105,7 +105,7 @@ pub fn push(block: &mut Block, table: TableId, key: &[u8], origin: Origin) {
     record(block.partition(table, key), table, key, origin);
 }
 
-/// Searches one partition file and removes it.
+/// Searches one partition file, which stays as it is.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -149,8 +149,10 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
                 file.flush()?;
             }
         }
-        fs::remove_file(partition)?;
-        return parts.iter().try_for_each(|part| search_split(part, depth + 1, found));
+        return parts.iter().try_for_each(|part| {
+            search_split(part, depth + 1, found)?;
+            fs::remove_file(part)
+        });
     }
     let arena = Arena::new();
     let mut tables: FxHashMap<TableId, FxHashMap<&[u8], (Origin, bool)>> = FxHashMap::default();
@@ -169,8 +171,7 @@ fn search_split(partition: &Path, depth: u32, found: &mut Vec<Collision>) -> io:
             }
         }
         Ok(())
-    })?;
-    fs::remove_file(partition)
+    })
 }
 
 /// Appends a record: key length, table, file (4 bytes each), line (8 bytes), key; all numbers little-endian.
@@ -251,6 +252,6 @@ mod tests {
             found.iter().map(|collision| (collision.origin.line, collision.other.line)).collect::<Vec<_>>(),
             [(1, 2), (2, 1), (3, 1)]
         );
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

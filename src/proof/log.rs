@@ -4,13 +4,16 @@
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rustc_hash::{FxBuildHasher, FxHasher};
 
 use crate::error::{Error, Kind, Result};
 use crate::model::TableId;
+
+/// Writes to a partition gather in this many bytes.
+const BUFFER: usize = 32 << 10;
 
 /// Records of a chunk, sorted into partitions by a worker.
 #[derive(Debug)]
@@ -50,10 +53,50 @@ impl Log {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => fs::create_dir_all(folder)?,
             }
-            (0..partitions).map(|at| Ok(BufWriter::with_capacity(32 << 10, File::create(folder.join(at.to_string()))?))).collect()
+            (0..partitions).map(|at| Ok(BufWriter::with_capacity(BUFFER, File::create(folder.join(at.to_string()))?))).collect()
         };
         let partitions = open().map_err(|error| failed(folder, error))?;
         Ok(Self { folder: folder.to_owned(), partitions })
+    }
+
+    /// Goes on with a log where it had these [lengths](Self::sync); what came after them is cut off.
+    ///
+    /// # Errors
+    /// When a file is missing, shorter than it was, or cannot be opened.
+    pub fn go_on(folder: &Path, lengths: &[u64]) -> Result<Self> {
+        let open = |(at, length): (usize, &u64)| -> io::Result<BufWriter<File>> {
+            let mut file = File::options().write(true).open(folder.join(at.to_string()))?;
+            if file.metadata()?.len() < *length {
+                return Err(io::Error::other("a file of keys is shorter than it was"));
+            }
+            file.set_len(*length)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(BufWriter::with_capacity(BUFFER, file))
+        };
+        let partitions = lengths.iter().enumerate().map(open).collect::<io::Result<_>>().map_err(|error| failed(folder, error))?;
+        Ok(Self { folder: folder.to_owned(), partitions })
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Makes what was appended durable; gives the lengths of all partitions.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&mut self) -> Result<Vec<u64>> {
+        let sync = |file: &mut BufWriter<File>| -> io::Result<u64> {
+            file.flush()?;
+            let length = file.get_ref().metadata()?.len();
+            if length > 0 {
+                file.get_ref().sync_data()?;
+            }
+            Ok(length)
+        };
+        self.partitions.iter_mut().map(sync).collect::<io::Result<_>>().map_err(|error| failed(&self.folder, error))
     }
 
     /// Appends a block.

@@ -60,6 +60,10 @@ impl Sink for BatchFiles {
         self.folders.prepare(begin).map(|()| Vec::new())
     }
 
+    fn writes_ahead(&self) -> bool {
+        true
+    }
+
     fn encoder(&self) -> Arc<dyn Encoder> {
         Arc::new(Requests { folders: Arc::clone(&self.folders), limit: self.limit })
     }

@@ -55,6 +55,15 @@ pub trait Encoder: Send + Sync {
     /// # Errors
     /// Kind `Bug` when an item is not as the survey saw it.
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
+
+    /// The same before all items were looked at; `shapes` are those of the rows, by dataset.
+    ///
+    /// # Errors
+    /// When an item does not fit a schema that was given.
+    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], shapes: &[(DatasetId, Arc<Shape>)]) -> Result<Payload> {
+        let _ = shapes;
+        self.encode(outgoing)
+    }
 }
 
 /// Runs a job in the pool, at some time and in any order; returns at once. For work of a writer that is too much for its lane.
@@ -111,6 +120,21 @@ pub trait Sink: Send + Sync {
     /// Whether it must know what the values of its datasets look like before it can encode the first of them.
     fn wants_shapes(&self) -> bool {
         false
+    }
+
+    /// Whether units may be written before all items were looked at, since nothing that was written is seen before [`commit`](Self::commit)
+    /// and [`settle`](Self::settle) mends it. Where all sinks of a run say so, the export is read once.
+    fn writes_ahead(&self) -> bool {
+        false
+    }
+
+    /// Takes the shapes of all items, by dataset id, after units were written without them, and mends what has turned out too narrow.
+    /// Called in place of [`learn`](Self::learn). A call that was cut short is finished by the same call.
+    ///
+    /// # Errors
+    /// When no schema can hold such values, or what was written cannot be mended.
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+        Ok(Settled { findings: self.learn(shapes)?, written: Some(written) })
     }
 
     /// Takes what the survey of all items found, by dataset id; gives what the user should know of it. Called once, before the first
@@ -176,6 +200,15 @@ pub trait Sink: Send + Sync {
     fn commit(&self, written: &[Written]) -> Result<()>;
 }
 
+/// What became of units that were written ahead.
+#[derive(Debug)]
+pub struct Settled {
+    /// What the user should know of the values.
+    pub findings: Vec<String>,
+    /// What the units wrote, as it is now; `None`: they must be written again, now that the shapes are known.
+    pub written: Option<Vec<Written>>,
+}
+
 /// What a writer wrote in one unit.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Written {
@@ -193,6 +226,9 @@ pub struct Written {
     pub files: Vec<WrittenFile>,
     /// Bytes written or sent, after compression.
     pub bytes: u64,
+    /// Whether something was written in a form that cannot be mended exactly, should the schema become another one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inexact: bool,
     /// What went over the wire, for a live sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
@@ -249,4 +285,10 @@ pub struct WrittenFile {
     pub items: u64,
     /// Its size in bytes.
     pub bytes: u64,
+    /// A fingerprint of its schema, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<u64>,
+    /// The SHA-256 of its bytes in hexadecimal digits, where it was calculated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }

@@ -84,7 +84,7 @@ impl Account {
     /// Adds a finished file.
     pub(super) fn add_file(&mut self, path: PathBuf, items: u64, bytes: u64) {
         self.written.bytes += bytes;
-        self.written.files.push(WrittenFile { path, items, bytes });
+        self.written.files.push(WrittenFile { path, items, bytes, schema: None, sha256: None });
     }
 
     /// The sums.

@@ -127,6 +127,16 @@ impl LocalStaging {
         })
     }
 
+    /// Gives a staged file the name of another one, which it replaces.
+    ///
+    /// # Errors
+    /// Kind `Output` when one of them is no plain relative path, or the file cannot be moved.
+    pub fn replace(&self, relative: &Path, by: &Path) -> Result<()> {
+        let (path, by) = (self.path(relative)?, self.path(by)?);
+        fs::rename(&by, &path).map_err(|cause| io_error(Kind::Output, "cannot move the output file", &by, cause))?;
+        sync_folder(parent_of(&path))
+    }
+
     /// Where the file that will be `relative` lies until it is published.
     ///
     /// # Errors
@@ -193,7 +203,7 @@ impl LocalStaging {
     ///
     /// # Errors
     /// Kind `Output` when a file is missing or has another size than reported; nothing was moved then. Also when a file cannot be moved.
-    pub fn add(self, files: &[(PathBuf, u64)]) -> Result<()> {
+    pub fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
         let names = named(files)?;
         let mut staged = Vec::with_capacity(names.len());
         for (name, bytes) in &names {

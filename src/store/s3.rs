@@ -132,7 +132,7 @@ impl S3Staging {
     }
 
     /// Completes the uploads beside all that is there.
-    pub(super) fn add(self, files: &[(PathBuf, u64)]) -> Result<()> {
+    pub(super) fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
         let names = named(files)?;
         let receipts = self.receipts(&names, |_| true)?;
         self.folder.bucket.complete_all(&receipts)?;

@@ -10,7 +10,7 @@ use crate::pipelines::{SHOWN, carry};
 use crate::program::{Folder, Ran, dynamorph, golden};
 use crate::python::{run_program, write_every_form};
 
-const DIALECTS: [&str; 6] = ["duckdb", "spark", "athena", "redshift", "snowflake", "bigquery"];
+const DIALECTS: [&str; 7] = ["duckdb", "spark", "athena", "redshift", "snowflake", "bigquery", "clickhouse"];
 
 fn ddl(lake: &str, dialect: &str, more: &[&str]) -> Ran {
     let mut args = vec!["schema", "ddl", lake, "--dialect", dialect];
@@ -91,6 +91,36 @@ fn every_dialect_has_its_statements() {
     let json: Value = serde_json::from_str(&ddl(&lake, "spark", &["--output", "json"]).expect(0).stdout).expect("it is JSON");
     assert_eq!(json["refused"], json!(0));
     assert!(json["sql"].as_str().expect("a text").contains(&format!("LOCATION '{lake}/Comment'")), "{json}");
+}
+
+#[test]
+fn the_statements_for_what_a_run_wrote_for_the_dialect_rename_nothing() {
+    let folder = Folder::new();
+    let odd = r##""PK":{"S":"O#1"},"createdAt":{"S":"a"},"createdat":{"S":"b"},"GSI1-PK":{"S":"c"},"Status#Date":{"S":"d"},"2nd":{"S":"e"},"a b":{"M":{"x-y":{"S":"f"},"X-Y":{"N":"1"}}}"##;
+    let (pipeline, from) = (folder.join("pipeline.toml"), folder.join("items.json"));
+    let text = "version = 1\n[source]\nkey = { partition = \"PK\" }\n[entity.Order]\nmatch = { PK = \"O#{id}\" }\n";
+    fs::write(&pipeline, text).expect("the pipeline can be written");
+    fs::write(&from, format!("{{\"Item\":{{{odd}}}}}\n")).expect("the items can be written");
+    for dialect in DIALECTS {
+        let lake = folder.join(dialect);
+        folder.run(&pipeline, &[&from], &[format!("parquet:{lake}")], &["--dialect", dialect]).expect(0);
+        let location = if dialect == "bigquery" { "gs://lake" } else { "s3://lake" };
+        let ran = ddl(&lake, dialect, &["--location", location]).expect(0);
+        assert!(ran.stderr.is_empty(), "{dialect}: {}", ran.stderr);
+        let manifest = fs::read(Path::new(&lake).join("_dynamorph.json")).expect("the manifest is there");
+        let manifest: Value = serde_json::from_slice(&manifest).expect("the manifest is JSON");
+        for column in manifest["datasets"][0]["columns"].as_array().expect("it has columns") {
+            let name = column["name"].as_str().expect("a column has a name");
+            assert!(
+                ran.stdout.contains(&format!("{name}\" "))
+                    || ran.stdout.contains(&format!("{name}` "))
+                    || ran.stdout.contains(&format!("\"{name}\",")),
+                "{dialect}: {name}\n{}",
+                ran.stdout
+            );
+        }
+    }
+    assert_eq!(counted(&folder, &folder.join("duckdb")), BTreeMap::from([("Order".to_owned(), 1)]));
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn decode(export: &Path, each: &mut dyn FnMut(Vec<Row<'_>>)) {
     }
 }
 
-const HEALTHY: [&str; 5] = ["docs", "docs-prefixed", "workspaces", "sql-style/workspaces", "sql-style/projects"];
+pub(crate) const HEALTHY: [&str; 5] = ["docs", "docs-prefixed", "workspaces", "sql-style/workspaces", "sql-style/projects"];
 
 #[test]
 fn the_programs_keep_their_own_rules() {
@@ -142,7 +142,7 @@ fn amazon_ion_reads_from_the_export_in_ion_what_boto3_reads_from_the_one_in_json
 }
 
 /// Writes all items of the export as one Parquet dataset below `lake`.
-fn write_parquet(export: &Path, lake: &Path) {
+pub(crate) fn write_parquet(export: &Path, lake: &Path) {
     let dataset = Dataset { name: "Everything".to_owned(), leading: vec!["PK".to_owned(), "SK".to_owned()], ..Dataset::default() };
     let targets = Arc::new(Targets { tables: Vec::new(), datasets: vec![dataset] });
     let sink = ParquetSink::new(lake.to_owned(), false, targets, Arc::new(|job: Box<dyn FnOnce() + Send>| job()));

@@ -358,6 +358,22 @@ fn another_pipeline_or_export_or_option_does_not_go_on_with_a_stopped_run() {
 }
 
 #[test]
+fn another_dialect_does_not_go_on_with_a_stopped_run() {
+    let source = Folder::new();
+    let export = export(&source, 3, 2_000);
+    let run = Run::new(&export, &["parquet"], &["--dialect", "athena"]);
+    let mut child = run.until(|| run.unit_is_done(1));
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child ends");
+    let args = |dialect: &str| run.args.iter().map(|arg| arg.replace("athena", dialect)).collect::<Vec<_>>();
+    let other = args("spark");
+    let ran = dynamorph(&other.iter().map(String::as_str).collect::<Vec<_>>()).expect(2);
+    assert!(ran.stderr.contains("differs: --dialect\n"), "{}", ran.stderr);
+    let ran = run.to_its_end().expect(3);
+    assert!(ran.stderr.contains("going on"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_finished_run_is_not_gone_on_with() {
     let source = Folder::new();
     let export = export(&source, 1, 10);

@@ -82,6 +82,21 @@ def drop_null(attributes):
     return {name: without_null(value) for name, value in attributes.items() if "NULL" not in value}
 
 
+def drop_empty(attributes):
+    """The attributes of an item or map without lists and maps in which there is nothing; in a list such an element is NULL."""
+    return {name: inside for name, value in attributes.items() if (inside := _without_empty(value)) is not None}
+
+
+def _without_empty(value):
+    """The canonical value without what is empty in it; None when nothing remains."""
+    (kind, inside), = value.items()
+    if kind == "M":
+        inside = drop_empty(inside)
+    elif kind == "L":
+        inside = [_without_empty(element) or {"NULL": True} for element in inside]
+    return None if inside == {} or inside == [] else {kind: inside}
+
+
 def line(item):
     """The text of a canonical item."""
     return json.dumps(item, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

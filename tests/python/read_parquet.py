@@ -61,7 +61,8 @@ def kind_of(field):
 
 
 def moment(value):
-    """Microseconds since 1970."""
+    """Microseconds since 1970. A time without a zone is one in UTC."""
+    value = value if value.tzinfo else value.replace(tzinfo=datetime.timezone.utc)
     return (value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
 
 
@@ -89,7 +90,7 @@ def value_of(field, value):
         case "M" if pyarrow.types.is_map(field.type):
             return {kind: {key: element_of(field.type.item_field, element) for key, element in entries(value)}}
         case "M":
-            inside = zip(field.type, value.values(), strict=True)
+            inside = zip(field.type, value.values() if isinstance(value, dict) else value, strict=True)
             return {kind: {child.name: value_of(child, element) for child, element in inside if element is not None}}
     raise TypeError(f"column {field.name}: {kind} holds no values")
 
@@ -100,7 +101,7 @@ def element_of(field, value):
 
 
 def entries(value):
-    """The entries of a map: pyarrow gives pairs, DuckDB a dictionary."""
+    """The entries of a map: pyarrow gives pairs, others a dictionary."""
     return value.items() if isinstance(value, dict) else value
 
 

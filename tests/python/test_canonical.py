@@ -5,6 +5,7 @@ import unittest
 from decimal import Decimal
 
 import canonical
+import engines
 import pyarrow
 import read_export
 import read_ion
@@ -31,6 +32,19 @@ class Numbers(unittest.TestCase):
     def test_what_is_no_number_is_refused(self):
         for given in [True, "NaN", "Infinity", "x", ""]:
             self.assertRaises((TypeError, ValueError, ArithmeticError), canonical.number, given)
+
+
+class WithoutEmpty(unittest.TestCase):
+    def test_what_has_nothing_in_it_is_left_out_and_is_null_in_a_list(self):
+        given = {"a": {"M": {"b": {"L": []}}}, "c": {"L": [{"M": {}}, {"S": ""}]}, "d": {"BOOL": False}, "e": {"SS": []}}
+        self.assertEqual(canonical.drop_empty(given), {"c": {"L": [{"NULL": True}, {"S": ""}]}, "d": {"BOOL": False}})
+
+
+class Statements(unittest.TestCase):
+    def test_statements_and_the_tables_that_they_make_are_found(self):
+        sql = "-- `A`: 1 item; or more\nSET x = 1;\n\nCREATE TABLE `A b``c` (\n  `x` INT\n)\nUSING PARQUET;\nCREATE OR REPLACE VIEW \"v\" AS SELECT 1;\n"
+        self.assertEqual([text.split()[0] for text in engines.statements(sql)], ["SET", "CREATE", "CREATE"])
+        self.assertEqual(engines.tables(sql), ["`A b``c`", '"v"'])
 
 
 class Values(unittest.TestCase):

@@ -6,6 +6,7 @@ use bumpalo::collections::Vec as ArenaVec;
 
 use crate::codec::ddb_json::scan::{self, BadString};
 use crate::codec::names::Names;
+use crate::codec::plain::end_of_plain;
 use crate::codec::refused::{Refused, refusal, short};
 use crate::codec::{LEVELS, TOO_MANY, VALUES};
 use crate::model::{Arena, Attribute, Place, Type, Value};
@@ -86,7 +87,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The name of a member with its colon.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: a tenth of the time of decoding")]
+    #[inline(always)]
     pub(super) fn name(&mut self, place: &Place<'_>) -> Result<&'a str, Refused> {
         self.expect(b'"', place, "a name in quotes")?;
         let name = self.string(place)?;
@@ -95,9 +97,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// A string, from behind its quote.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: a tenth of the time of decoding")]
+    #[inline(always)]
     fn string(&mut self, place: &Place<'_>) -> Result<&'a str, Refused> {
-        match scan::string(self.line, self.at, self.arena) {
+        let end = end_of_plain::<b'"'>(self.line.as_bytes(), self.at);
+        if self.line.as_bytes().get(end) != Some(&b'"') {
+            return self.escaped(end, place);
+        }
+        let text = &self.line[self.at..end];
+        self.at = end + 1;
+        Ok(text)
+    }
+
+    /// A string that is plain up to `end` only.
+    #[inline(never)]
+    fn escaped(&mut self, end: usize, place: &Place<'_>) -> Result<&'a str, Refused> {
+        match scan::escaped(self.line, self.at, end, self.arena) {
             Ok((text, after)) => {
                 self.at = after;
                 Ok(text)
@@ -143,7 +158,10 @@ impl<'a> Cursor<'a> {
             if names.are_known(name, &attributes) {
                 return Err(refusal(start, "duplicate-attribute", &here, "the name stands there twice; expected once"));
             }
-            let value = self.value(level, &here)?;
+            let value = match self.plain(level) {
+                Some(value) => value,
+                None => self.value(level, &here)?,
+            };
             attributes.push((name, value));
             if !self.eat(b',') {
                 break;
@@ -151,6 +169,40 @@ impl<'a> Cursor<'a> {
         }
         self.expect(b'}', place, "`,` or `}` after a value")?;
         Ok(attributes)
+    }
+
+    /// One value as exports write nearly all: text without escapes, a number or a boolean, and no blanks. Where it is another, or
+    /// anything is wrong with it, nothing is stepped over.
+    #[expect(clippy::inline_always, reason = "measured: a tenth of the time of decoding")]
+    #[inline(always)]
+    fn plain(&mut self, level: usize) -> Option<Value<'a>> {
+        if level > LEVELS || self.values >= VALUES {
+            return None;
+        }
+        let start = self.at + br#"{"S":""#.len();
+        let kind = match self.rest() {
+            [b'{', b'"', kind @ (b'S' | b'N'), b'"', b':', b'"', ..] => *kind,
+            rest => {
+                let (value, length) = if rest.starts_with(br#"{"BOOL":true}"#) {
+                    (true, br#"{"BOOL":true}"#.len())
+                } else if rest.starts_with(br#"{"BOOL":false}"#) {
+                    (false, br#"{"BOOL":false}"#.len())
+                } else {
+                    return None;
+                };
+                self.at += length;
+                self.values += 1;
+                return Some(Value::Bool(value));
+            }
+        };
+        let end = end_of_plain::<b'"'>(self.line.as_bytes(), start);
+        if !self.line.as_bytes()[end..].starts_with(br#""}"#) {
+            return None;
+        }
+        let text = &self.line[start..end];
+        self.at = end + br#""}"#.len();
+        self.values += 1;
+        Some(if kind == b'S' { Value::S(text) } else { Value::N(text) })
     }
 
     /// One value: an object with one type descriptor.
@@ -277,7 +329,10 @@ impl<'a> Cursor<'a> {
         }
         let mut elements = ArenaVec::new_in(self.arena);
         loop {
-            let value = self.value(level, &Place::Index(place, elements.len()))?;
+            let value = match self.plain(level) {
+                Some(value) => value,
+                None => self.value(level, &Place::Index(place, elements.len()))?,
+            };
             elements.push(value);
             if !self.eat(b',') {
                 break;

@@ -16,16 +16,9 @@ pub(super) struct BadString {
     pub unfinished: bool,
 }
 
-/// Reads the string whose first byte after the quote is `start`; gives it and the place after its closing quote.
-/// It borrows from the line unless it holds escapes; then its text is in the arena.
-#[inline]
-pub(super) fn string<'a>(line: &'a str, start: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
-    let end = end_of_plain::<b'"'>(line.as_bytes(), start);
-    if line.as_bytes().get(end) == Some(&b'"') { Ok((&line[start..end], end + 1)) } else { escaped(line, start, end, arena) }
-}
-
-/// The slow way, from the first byte at `at` that is not plain.
-fn escaped<'a>(line: &'a str, start: usize, mut at: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
+/// Reads the string whose first byte after the quote is `start`, and which is plain up to `at`; gives its text, which is in the arena,
+/// and the place after its closing quote.
+pub(super) fn escaped<'a>(line: &'a str, start: usize, mut at: usize, arena: &'a Arena) -> Result<(&'a str, usize), BadString> {
     let bytes = line.as_bytes();
     let mut text = ArenaString::new_in(arena);
     let mut run = start;

@@ -14,10 +14,13 @@ use crate::exec::units::RunFile;
 use crate::exec::verify::form::{Part, Recorder, View};
 use crate::exec::verify::target::Open;
 use crate::exec::verify::{Setting, Side, VerifyOptions};
-use crate::model::{EntityId, FileId, SourceId};
+use crate::model::{DatasetId, EntityId, FileId, Item, SourceId, Targets};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
 use crate::proof::log::{Block, Log};
+use crate::shape::Shape;
+#[cfg(feature = "parquet")]
+use crate::sink::parquet::Minorities;
 use crate::source::Chunk;
 use crate::source::manifest::DataFile;
 
@@ -31,15 +34,30 @@ pub(super) struct Expected<'p> {
     /// Whether change records may be expected: only where Parquet alone is compared.
     takes_changes: bool,
     collisions: Arc<Collisions>,
+    #[cfg(feature = "parquet")]
+    minorities: Option<Minorities>,
     /// The counts of all items.
     pub(super) ledger: Ledger,
+    /// Items that datasets refuse by what the pipeline declares; the ledger has them as written.
+    pub(super) refused: u64,
 }
 
 impl<'p> Expected<'p> {
     pub(super) fn open(plan: &'p Plan, inputs: &[Input], options: &VerifyOptions) -> Result<Self> {
         let only = only(plan, &options.only)?;
         let (exports, files) = open_inputs(plan, inputs, &options.reading)?;
-        Ok(Self { plan, only, exports, files, takes_changes: false, collisions: Arc::default(), ledger: Ledger::new(plan) })
+        Ok(Self {
+            plan,
+            only,
+            exports,
+            files,
+            takes_changes: false,
+            collisions: Arc::default(),
+            #[cfg(feature = "parquet")]
+            minorities: None,
+            ledger: Ledger::new(plan),
+            refused: 0,
+        })
     }
 
     /// Items in all exports, where every manifest says so.
@@ -80,9 +98,15 @@ impl<'p> Expected<'p> {
         Router::new(self.plan, &self.files, &self.only, Arc::clone(&self.collisions), self.takes_changes)
     }
 
-    /// The first pass: items whose keys collide are rejects, and are expected nowhere.
+    /// The first pass: items whose keys collide are rejects, and are expected nowhere; those with a value of a rarer type may be expected in
+    /// no dataset.
     pub(super) fn survey(&mut self, setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<()> {
-        if self.plan.targets.tables.is_empty() {
+        let targets = &self.plan.targets;
+        #[cfg(feature = "parquet")]
+        let want_shapes = Minorities::are_refused(targets);
+        #[cfg(not(feature = "parquet"))]
+        let want_shapes = false;
+        if targets.tables.is_empty() && !want_shapes {
             return Ok(());
         }
         observer.event(Event::Started { pass: Pass::Survey, items: self.items() });
@@ -91,11 +115,20 @@ impl<'p> Expected<'p> {
         let mut log = Log::create(&folder, partitions)?;
         let work = |routed: &Routed<'_>| {
             let mut block = Block::new(partitions);
-            keys::add(&routed.outgoing, &self.plan.targets, &mut block);
-            block
+            keys::add(&routed.outgoing, targets, &mut block);
+            (block, if want_shapes { shapes_of(targets, routed) } else { Vec::new() })
         };
-        self.pass(setting, observer, work, |block| log.append(&block))?;
-        self.collisions = Arc::new(keys::search(log, &folder, &setting.pool)?);
+        let mut shapes: Vec<Shape> = targets.datasets.iter().map(Shape::of_dataset).collect();
+        self.pass(setting, observer, work, |(block, seen)| {
+            shapes.iter_mut().zip(&seen).for_each(|(all, shape)| all.merge(shape));
+            log.append(&block)
+        })?;
+        #[cfg(feature = "parquet")]
+        {
+            self.minorities = want_shapes.then(|| Minorities::new(Arc::new(targets.clone()), &shapes));
+        }
+        self.collisions = Arc::new(keys::search(log, &setting.pool)?);
+        keys::forget(&folder)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok(())
     }
@@ -112,9 +145,12 @@ impl<'p> Expected<'p> {
         for view in views {
             sides.insert(*view, Side::create(setting, &setting.folder.join(format!("expected-{view:?}").to_lowercase()))?);
         }
-        let work = |routed: &Routed<'_>| views.iter().map(|view| (*view, record(setting, *view, routed))).collect::<Vec<_>>();
+        let is_refused = |view: View, dataset: DatasetId, item: &Item<'_>| self.is_refused(view, dataset, item);
+        let work = |routed: &Routed<'_>| views.iter().map(|view| (*view, record(setting, *view, routed, &is_refused))).collect::<Vec<_>>();
+        let mut refused = 0;
         let ledger = self.pass(setting, observer, work, |parts| {
             for (view, part) in parts {
+                refused += part.refused;
                 if let Some(side) = sides.get_mut(&view) {
                     side.add(part)?;
                 }
@@ -123,8 +159,19 @@ impl<'p> Expected<'p> {
         })?;
         ledger.check(|at| self.plan.entities.get(at).map_or("unclassified items".to_owned(), |entity| entity.name.clone()))?;
         self.ledger = ledger;
+        self.refused = refused;
         observer.event(Event::Finished(Pass::Expect));
         sides.into_iter().map(|(view, side)| Ok((view, side.finish()?))).collect()
+    }
+
+    /// Whether a dataset refuses the item.
+    #[cfg_attr(not(feature = "parquet"), expect(clippy::unused_self, unused_variables, reason = "only datasets refuse items"))]
+    fn is_refused(&self, view: View, dataset: DatasetId, item: &Item<'_>) -> bool {
+        match view {
+            View::Tables => false,
+            #[cfg(feature = "parquet")]
+            View::Datasets => self.minorities.as_ref().is_some_and(|minorities| minorities.refuse(dataset, item)),
+        }
     }
 
     /// A walk over all files.
@@ -179,12 +226,29 @@ impl<'p> Expected<'p> {
     }
 }
 
+/// The shapes of what leaves, by dataset.
+fn shapes_of(targets: &Targets, routed: &Routed<'_>) -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = targets.datasets.iter().map(Shape::of_dataset).collect();
+    for outgoing in &routed.outgoing {
+        let (shape, dataset) = (&mut shapes[outgoing.dataset.index()], targets.dataset(outgoing.dataset));
+        for row in outgoing.rows.iter().filter(|_| dataset.declared.refuses_minorities()) {
+            shape.observe(&row.item);
+            shape.compare(&row.item, &dataset.declared);
+        }
+    }
+    shapes
+}
+
 /// What leaves, as entries of a view.
-fn record(setting: &Setting<'_>, view: View, routed: &Routed<'_>) -> Part {
+fn record(setting: &Setting<'_>, view: View, routed: &Routed<'_>, is_refused: &impl Fn(View, DatasetId, &Item<'_>) -> bool) -> Part {
     let mut recorder = Recorder::new(&setting.forms, setting.how(view));
     for outgoing in &routed.outgoing {
         let Some(place) = view.place(outgoing) else { continue };
         for row in &outgoing.rows {
+            if is_refused(view, outgoing.dataset, &row.item) {
+                recorder.part.refused += 1;
+                continue;
+            }
             recorder.add(place, Some(outgoing.dataset), &setting.forms.seen(view, place, &row.item), row.origin);
         }
     }

@@ -214,6 +214,8 @@ fn keys_of_rows(plan: &Plan) -> Vec<Vec<KeySchema>> {
 pub(super) struct Part {
     pub(super) block: Option<Block>,
     pub(super) counts: BTreeMap<(u32, u32), u64>,
+    /// Items that the target refuses by what the pipeline declares.
+    pub(super) refused: u64,
     /// Lines that hold no item, and why.
     pub(super) unreadable: Vec<(Origin, String)>,
     /// Items and such lines.

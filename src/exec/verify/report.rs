@@ -142,7 +142,7 @@ impl Verification {
             read: expected.ledger.records(),
             // The ledger has as dropped what is left out since it was not asked for.
             dropped: if expected.only.is_empty() { total.dropped } else { by_rules.sum() },
-            rejected: total.rejected,
+            rejected: total.rejected + expected.refused,
             counts_only: setting.options.counts,
             sample_percent: setting.options.sample,
             only: setting.options.only.clone(),
@@ -170,12 +170,13 @@ impl TargetReport {
             RowReport::new(setting, table, setting.forms.row_name(*row).to_owned(), tally)
         };
         let outgoing: u64 = expected.ledger.outgoing.values().map(|outgone| outgone.placed + outgone.unplaced).sum();
+        let refused = if view == View::Tables { 0 } else { expected.refused };
         Self {
             target: target.name.clone(),
             equal: unreadable.count == 0 && outcome.tallies.values().all(Tally::is_equal),
             rows: outcome.tallies.iter().map(row).collect(),
             total: RowReport::new(setting, None, "total".to_owned(), &whole),
-            elsewhere: if setting.options.sample.is_some() { 0 } else { outgoing.saturating_sub(whole.expected) },
+            elsewhere: if setting.options.sample.is_some() { 0 } else { outgoing.saturating_sub(whole.expected + refused) },
             left_out: outcome.left_out,
             unreadable: unreadable.count,
             first_unreadable: unreadable.first,

@@ -1,9 +1,11 @@
 //! Target tables: their keys, their indexes and the types of both.
 
+use std::collections::BTreeSet;
+
 use crate::error::Span;
-use crate::model::{Change, Creation, Dataset, DatasetId, Declared, Index, KeyAttribute, KeySchema, KeyType, Table, TableId};
+use crate::model::{Change, Creation, Dataset, DatasetId, Declared, Index, KeyAttribute, KeySchema, KeyType, Nulls, Table, TableId};
 use crate::plan::bind::{Binder, id, list};
-use crate::spec::{EntitySpec, KeySpec, ParquetSpec, TableSpec, Word};
+use crate::spec::{EntitySpec, KeySpec, NullsSpec, ParquetSpec, TableSpec, Word};
 
 impl<'n> Binder<'_, 'n> {
     pub(super) fn bind_tables(&mut self) {
@@ -124,8 +126,21 @@ impl<'n> Binder<'_, 'n> {
 
     /// What an entity declares of the columns of its dataset, which is there by now.
     pub(super) fn declare(&mut self, spec: &EntitySpec<'n>) {
-        let ParquetSpec { types, names, strict } = &spec.parquet;
-        let mut declared = Declared { strict: *strict, ..Declared::default() };
+        let ParquetSpec { types, names, strict, mixed, mixed_of, nulls, columns, rest, order } = &spec.parquet;
+        let texts = |words: &[Word<'n>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
+        let mut declared = Declared {
+            strict: *strict,
+            mixed: *mixed,
+            mixed_of: mixed_of.iter().map(|(attribute, mixed)| (attribute.text.to_owned(), *mixed)).collect(),
+            nulls: match nulls {
+                NullsSpec::All => Nulls::All,
+                NullsSpec::Of(names) => Nulls::Of(texts(names).into_iter().collect()),
+            },
+            columns: *columns,
+            rest: texts(rest).into_iter().collect(),
+            order: texts(order),
+            ..Declared::default()
+        };
         for (attribute, column) in types {
             if Change::COLUMNS.contains(&attribute.text) {
                 let message = format!("`{}` is what a change record adds, and has a type of its own", attribute.text);
@@ -143,6 +158,17 @@ impl<'n> Binder<'_, 'n> {
                 self.diagnostics.error_with_help(column.span.clone(), message, "give each attribute a column of its own");
             }
             declared.names.insert(attribute.text.to_owned(), column.text.to_owned());
+        }
+        for (attribute, _) in mixed_of {
+            if declared.types.contains_key(attribute.text) {
+                let message = format!("`{}` has a declared type, and what does not fit it has columns of its own", attribute.text);
+                self.diagnostics.error_with_help(attribute.span.clone(), message, "take it out of `mixed` or of `types`");
+            }
+        }
+        let columns_of: BTreeSet<_> = declared.attributes().collect();
+        for attribute in rest.iter().filter(|attribute| columns_of.contains(attribute.text)) {
+            let message = format!("`{}` has no column of its own by `rest`, and something is said of its column", attribute.text);
+            self.diagnostics.error_with_help(attribute.span.clone(), message, "take it out here, or everywhere else under [parquet]");
         }
         if let Some(dataset) = self.targets.datasets.iter_mut().find(|dataset| dataset.name == spec.name.text) {
             dataset.declared = declared;

@@ -2,7 +2,7 @@
 
 use crate::exec::check_examples;
 use crate::expr::{Condition, Template};
-use crate::model::{Billing, ColumnType, Creation, DatasetId, KeyType, SourceId, TableId};
+use crate::model::{Billing, ColumnType, Creation, DatasetId, KeyType, Mixed, SourceId, TableId};
 use crate::plan::{Expected, Plan, Unclassified};
 
 const HEAD: &str = "version = 1\n\n[source]\nkey = { partition = \"PK\", sort = \"SK\" }\ntype = \"EntityType\"\n\n[table.docs]\nkey = { partition = \"EntityRef\", sort = \"Detail\" }\ntype = \"EntityType\"\nindex.recent = { key = { partition = \"GSI1PK\", sort = \"GSI1SK\" } }\n\n";
@@ -383,6 +383,15 @@ fn what_is_declared_of_columns_is_bound_and_told() {
     assert!(declared.strict);
     let told = "  in Parquet at is timestamp; price is decimal(10,2), as cost; title as name; what does not fit is rejected\n";
     assert!(plan.explain().contains(told), "{}", plan.explain());
+    let fields =
+        "mixed = { \"*\" = \"json\", a = \"text\" }\nnulls = true\ncolumns = 100\nrest = [\"tmp_*\", \"x\"]\norder = [\"b\", \"a\"]";
+    let plan = with(fields).unwrap();
+    let declared = &plan.targets.datasets[0].declared;
+    assert_eq!((declared.mixed("a"), declared.mixed("b")), (Mixed::Text, Mixed::Json));
+    assert!(declared.tells_null("any") && declared.in_rest("tmp_1") == Some("tmp_*") && declared.in_rest("x1").is_none());
+    let told = "  in Parquet a of several types is text; what else has several types is json; NULL has columns of its own; b, a first; \
+                no columns for tmp_*, x; at most 100 columns\n";
+    assert!(plan.explain().contains(told), "{}", plan.explain());
     for (wrong, expected) in [
         ("types = { at = \"date\" }", "`date` is no type of a Parquet column (a column is timestamp, timestamp(epoch_s)"),
         ("types = { at = \"decimal(39,0)\" }", "`decimal(39,0)` is no type of a Parquet column"),
@@ -392,6 +401,20 @@ fn what_is_declared_of_columns_is_bound_and_told() {
         ("names = { a = \"c\", b = \"c\" }", "the column `c` is that of `a` too (give each attribute a column of its own)"),
         ("names = { a = \"\" }", "the column of `a` is empty"),
         ("strict = 1", "`strict`"),
+        ("mixed = \"jsn\"", "unknown policy for mixed types: `jsn` (did you mean `json`?)"),
+        ("mixed = { a = \"reject\" }", "unknown policy for mixed types: `reject` (known here: split, json, text, reject-minority"),
+        (
+            "mixed = { at = \"json\" }\ntypes = { at = \"timestamp\" }",
+            "`at` has a declared type, and what does not fit it has columns of its own",
+        ),
+        ("nulls = 1", "`nulls` must be an array, found an integer"),
+        ("nulls = [\"a\", \"b\", \"a\"]", "`a` is in `nulls` twice (take it out here)"),
+        ("order = [\"a\", \"a\"]", "`a` is in `order` twice"),
+        ("order = [\"\"]", "a name in `order` is empty"),
+        ("rest = [\"a\"]\norder = [\"a\"]", "`a` has no column of its own by `rest`, and something is said of its column"),
+        ("columns = 0", "`columns` is 0 (a dataset has 1 to 2048 columns"),
+        ("columns = 2049", "`columns` is 2049"),
+        ("ordr = [\"a\"]", "unknown field in [entity.Document.parquet]: `ordr` (did you mean `order`?)"),
         ("type = { at = \"timestamp\" }", "unknown field in [entity.Document.parquet]: `type`"),
     ] {
         let found = with(wrong).unwrap_err();

@@ -54,11 +54,15 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// A length in Avro's form: its sign in the lowest bit, seven bits a byte.
 fn put_long(length: usize, out: &mut Vec<u8>) {
     let mut rest = (length as u64) << 1;
-    while rest > 0x7f {
-        out.push((rest & 0x7f) as u8 | 0x80);
+    loop {
+        let [low, ..] = rest.to_le_bytes();
         rest >>= 7;
+        if rest == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
     }
-    out.push(rest as u8);
 }
 
 /// The records of a file that anybody wrote, each with the names of its fields.

@@ -38,7 +38,7 @@ use self::files::{DataFile, ManifestLine, Snapshot};
 use self::metadata::{Commit, Table};
 use self::schema::{Change, Field, Numbered};
 use self::stats::Stats;
-use super::parquet::{Files, ParquetSink, SchemaFile, folder};
+use super::parquet::{Dialect, Files, ParquetSink, SchemaFile, folder};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
@@ -122,6 +122,12 @@ impl IcebergSink {
         Self { folder, existing, targets, only: Vec::new(), as_of, parquet, run: OnceLock::new(), tables: OnceLock::new() }
     }
 
+    /// The same sink with the names of columns as this engine takes them. To be said before [`with_schema`](Self::with_schema).
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { parquet: self.parquet.with_dialect(dialect), ..self }
+    }
+
     /// The same sink with the columns of a schema, for the datasets that are in it.
     ///
     /// # Errors
@@ -189,7 +195,7 @@ impl IcebergSink {
             tables.insert(dataset.name.clone(), table.as_ref().map(Table::state));
         }
         let hash = hash(&[&format!("{:?}", self.as_of), &format!("{tables:?}")]);
-        let token = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = hex(&hash[..6]);
         let run = Run { token, tables };
         self.folder.put_whole(RUN, &serde_json::to_vec(&run).expect("texts can be written as JSON"))?;
         Ok(run)
@@ -386,7 +392,7 @@ impl Sink for IcebergSink {
 
     fn commit(&self, written: &[Written]) -> Result<()> {
         let all: Vec<(PathBuf, u64)> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
-        self.folder.staging()?.add(&all)?;
+        self.folder.staging()?.publish_beside(&all)?;
         let mut nexts = Vec::new();
         for (id, dataset) in self.datasets() {
             nexts.extend(self.next(id, dataset, written)?);
@@ -437,6 +443,14 @@ fn hash(parts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
 /// The id of the one snapshot that a run makes of a table: positive.
 fn snapshot_id(token: &str, dataset: &str) -> i64 {
     let hash = hash(&["snapshot", token, dataset]);
@@ -451,7 +465,7 @@ fn uuid(token: &str, address: &str) -> String {
     };
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&bytes);
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 

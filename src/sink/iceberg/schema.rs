@@ -177,8 +177,12 @@ impl Numbering {
                 self.number_inside(&mut element.holds);
             }
             Holds::Struct(fields) => {
-                fields.iter_mut().for_each(|field| field.id = self.new_id());
-                fields.iter_mut().for_each(|field| self.number_inside(&mut field.holds));
+                for field in fields.iter_mut() {
+                    field.id = self.new_id();
+                }
+                for field in fields {
+                    self.number_inside(&mut field.holds);
+                }
             }
             Holds::Map(parts) => {
                 parts.0.id = self.new_id();

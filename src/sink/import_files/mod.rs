@@ -159,6 +159,10 @@ impl Sink for ImportFiles {
         self.folders.prepare(begin).map(|()| Vec::new())
     }
 
+    fn writes_ahead(&self) -> bool {
+        true
+    }
+
     fn encoder(&self) -> Arc<dyn Encoder> {
         Lines::new(self.options.format, self.folders.targets())
     }
@@ -177,7 +181,7 @@ impl Sink for ImportFiles {
             let mut file = staging.create(&path)?;
             file.put(text.as_bytes())?;
             let bytes = file.finish()?;
-            files.push(WrittenFile { path, items: 0, bytes });
+            files.push(WrittenFile { path, items: 0, bytes, schema: None, sha256: None });
             Ok::<_, Error>(())
         };
         let place = Place::of(self.folders.within());

@@ -9,13 +9,14 @@ use crate::shape::{Numbers, Shape, ValueShape};
 
 impl Default for SchemaFile {
     fn default() -> Self {
-        Self::new(std::collections::BTreeMap::new())
+        Self::new(None, std::collections::BTreeMap::new())
     }
 }
 
 impl SchemaFile {
     /// Adds columns that a later run wrote, or that it changed.
     pub(in crate::sink) fn extend(&mut self, later: SchemaFile) {
+        self.dialect = later.dialect;
         for (dataset, columns) in later.datasets {
             let known = self.datasets.entry(dataset).or_default();
             for column in columns {
@@ -30,7 +31,7 @@ impl SchemaFile {
     /// The schema of one dataset; empty where it has none.
     pub(in crate::sink) fn only(&self, dataset: &str) -> Self {
         let columns = self.datasets.get(dataset);
-        Self::new(columns.map(|columns| (dataset.to_owned(), columns.clone())).into_iter().collect())
+        Self::new(self.dialect, columns.map(|columns| (dataset.to_owned(), columns.clone())).into_iter().collect())
     }
 }
 
@@ -69,12 +70,14 @@ pub(super) fn aligned(layout: &Layout, shape: &Shape, table: &[Column]) -> Vec<C
 fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<Holds> {
     let numbers = || values.map(ValueShape::numbers);
     match (known, wanted) {
+        (Holds::IsNull, Holds::Null) => None,
         (known, Holds::Null) => Some(known.clone()),
         (known, wanted) if known == wanted => Some(known.clone()),
         // Where all was NULL, there is a column for text.
         (Holds::Null, Holds::Text | Holds::Digits | Holds::Json(_)) => Some(wanted.clone()),
         (Holds::Decimal(digits, scale), Holds::Int64 | Holds::Decimal(..)) => fits(numbers()?, *digits, *scale).then(|| known.clone()),
-        (Holds::Digits, Holds::Int64 | Holds::Decimal(..)) => Some(known.clone()),
+        (Holds::Digits, Holds::Int64 | Holds::Decimal(..))
+        | (Holds::AnyText, Holds::Text | Holds::Digits | Holds::Int64 | Holds::Decimal(..) | Holds::Bool) => Some(known.clone()),
         (Holds::Json(inside), wanted) => takes(*inside, wanted).then(|| known.clone()),
         (Holds::Set(known), Holds::Set(wanted)) => {
             let fit = |digits, scale| values.is_some_and(|values| fits(values.members().numbers, digits, scale));
@@ -133,7 +136,7 @@ fn takes(inside: Inside, wanted: &Holds) -> bool {
         Holds::Json(Inside::Ns) => Type::Ns,
         Holds::Json(Inside::Bs) => Type::Bs,
         // A type that is declared, or one of the others that only a text of any value takes.
-        _ => return inside == Inside::Any && !matches!(wanted, Holds::Timestamp(_) | Holds::Double),
+        _ => return inside == Inside::Any && !matches!(wanted, Holds::Timestamp(_) | Holds::Double | Holds::IsNull | Holds::AnyText),
     };
     let form = match inside {
         Inside::Any => JsonForm::Tagged,

@@ -14,8 +14,8 @@ use arrow::datatypes::{DataType, TimestampMicrosecondType};
 
 use super::form::{Form, JsonForm, NumberForm, StructForm};
 use crate::codec::ddb_json::{write_string, write_value};
-use crate::model::declared::{decimal, double, epoch_micros, iso_micros};
-use crate::model::number::{Decimal, is_plain};
+use crate::model::declared::{as_text, decimal, double, epoch_micros, iso_micros, plain_number};
+use crate::model::number::Decimal;
 use crate::model::time::Unit;
 use crate::model::{Attribute, Type, Value};
 use crate::shape::to_i64;
@@ -40,6 +40,8 @@ pub(super) enum Builder<'l> {
     /// With the digits in all, and those after the point.
     Decimal(Decimal128Builder, u8, u8),
     NumberText(StringBuilder),
+    AnyText(StringBuilder),
+    IsNull(BooleanBuilder),
     Binary(BinaryBuilder),
     Bool(BooleanBuilder),
     Json(StringBuilder, JsonForm),
@@ -78,7 +80,7 @@ impl<'l> Builder<'l> {
             Form::Nothing => Builder::Nothing(0),
             Form::Text { average } => {
                 // The texts of a chunk are about as long as those of the whole run, so most columns never grow.
-                Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average).min(RESERVED)))
+                Builder::Text(StringBuilder::with_capacity(rows, rows.saturating_mul(*average + 1).min(RESERVED)))
             }
             Form::Number(NumberForm::Integer) => Builder::Integer(Int64Builder::with_capacity(rows)),
             Form::Number(NumberForm::Moment) => Builder::Moment(Int64Builder::with_capacity(rows)),
@@ -91,6 +93,8 @@ impl<'l> Builder<'l> {
                 u8::try_from(*scale).expect("the scale counts the digits after the point"),
             ),
             Form::Number(NumberForm::Text) => Builder::NumberText(StringBuilder::with_capacity(rows, 0)),
+            Form::AnyText { average } => Builder::AnyText(StringBuilder::with_capacity(rows, rows.saturating_mul(*average).min(RESERVED))),
+            Form::IsNull => Builder::IsNull(BooleanBuilder::with_capacity(rows)),
             Form::Binary => Builder::Binary(BinaryBuilder::with_capacity(rows, 0)),
             Form::Bool => Builder::Bool(BooleanBuilder::with_capacity(rows)),
             Form::Json(inside) => Builder::Json(StringBuilder::with_capacity(rows, 0), *inside),
@@ -109,12 +113,12 @@ impl<'l> Builder<'l> {
     pub(super) fn len(&self) -> usize {
         use arrow::array::ArrayBuilder as _;
         match self {
-            Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.len(),
+            Builder::Text(builder) | Builder::NumberText(builder) | Builder::AnyText(builder) | Builder::Json(builder, _) => builder.len(),
             Builder::Integer(builder) | Builder::Moment(builder) | Builder::Iso(builder) | Builder::Epoch(builder, _) => builder.len(),
             Builder::Double(builder) => builder.len(),
             Builder::Decimal(builder, ..) => builder.len(),
             Builder::Binary(builder) => builder.len(),
-            Builder::Bool(builder) => builder.len(),
+            Builder::Bool(builder) | Builder::IsNull(builder) => builder.len(),
             Builder::Nothing(rows) => *rows,
             Builder::Set(_, nested) | Builder::List(nested) | Builder::Map(nested, _) => nested.offsets.len() - 1,
             Builder::Struct(fields) => fields.nulls.len(),
@@ -128,14 +132,16 @@ impl<'l> Builder<'l> {
             return;
         }
         match self {
-            Builder::Text(builder) | Builder::NumberText(builder) | Builder::Json(builder, _) => builder.append_nulls(missing),
+            Builder::Text(builder) | Builder::NumberText(builder) | Builder::AnyText(builder) | Builder::Json(builder, _) => {
+                builder.append_nulls(missing);
+            }
             Builder::Integer(builder) | Builder::Moment(builder) | Builder::Iso(builder) | Builder::Epoch(builder, _) => {
                 builder.append_nulls(missing);
             }
             Builder::Double(builder) => builder.append_nulls(missing),
             Builder::Decimal(builder, ..) => builder.append_nulls(missing),
             Builder::Binary(builder) => builder.append_nulls(missing),
-            Builder::Bool(builder) => builder.append_nulls(missing),
+            Builder::Bool(builder) | Builder::IsNull(builder) => builder.append_nulls(missing),
             Builder::Nothing(rows) => *rows += missing,
             Builder::Set(_, nested) | Builder::List(nested) | Builder::Map(nested, _) => {
                 let end = nested.offsets[nested.offsets.len() - 1];
@@ -162,6 +168,10 @@ impl<'l> Builder<'l> {
             (Builder::Text(builder), Value::S(text)) => builder.append_value(text),
             (Builder::Binary(builder), Value::B(bytes)) => builder.append_value(bytes),
             (Builder::Bool(builder), Value::Bool(truth)) => builder.append_value(*truth),
+            (Builder::AnyText(builder), Value::S(_) | Value::N(_) | Value::Bool(_)) => {
+                builder.append_value(as_text(value).ok_or(Misfit(value.kind()))?);
+            }
+            (Builder::IsNull(builder), Value::Null) => builder.append_value(true),
             (Builder::Iso(builder), Value::S(text)) => builder.append_value(iso_micros(text).ok_or(Misfit(Type::S))?),
             (
                 builder @ (Builder::Integer(_)
@@ -225,13 +235,8 @@ impl<'l> Builder<'l> {
             Builder::Epoch(builder, unit) => builder.append_value(epoch_micros(text, *unit).ok_or(MISFIT)?),
             Builder::Double(builder) => builder.append_value(double(text).ok_or(MISFIT)?),
             Builder::Decimal(builder, digits, scale) => builder.append_value(decimal(text, *digits, *scale).ok_or(MISFIT)?),
-            Builder::NumberText(builder) => {
-                // Equal numbers get equal texts, so that they group and join; what the limits would refuse stays as it stands.
-                match Decimal::parse(text).filter(|number| !is_plain(text) && number.check().is_ok()) {
-                    Some(number) => builder.append_value(number.plain()),
-                    None => builder.append_value(text),
-                }
-            }
+            // Equal numbers get equal texts, so that they group and join.
+            Builder::NumberText(builder) => builder.append_value(plain_number(text)),
             _ => return Err(MISFIT),
         }
         Ok(())
@@ -241,7 +246,10 @@ impl<'l> Builder<'l> {
     pub(super) fn finish(mut self, rows: usize) -> ArrayRef {
         self.fill(rows);
         match self {
-            Builder::Text(mut builder) | Builder::NumberText(mut builder) | Builder::Json(mut builder, _) => Arc::new(builder.finish()),
+            Builder::Text(mut builder)
+            | Builder::NumberText(mut builder)
+            | Builder::AnyText(mut builder)
+            | Builder::Json(mut builder, _) => Arc::new(builder.finish()),
             Builder::Integer(mut builder) => Arc::new(builder.finish()),
             Builder::Moment(mut builder) | Builder::Iso(mut builder) | Builder::Epoch(mut builder, _) => {
                 Arc::new(builder.finish().reinterpret_cast::<TimestampMicrosecondType>().with_timezone("UTC"))
@@ -249,7 +257,7 @@ impl<'l> Builder<'l> {
             Builder::Double(mut builder) => Arc::new(builder.finish()),
             Builder::Decimal(mut builder, ..) => Arc::new(builder.finish()),
             Builder::Binary(mut builder) => Arc::new(builder.finish()),
-            Builder::Bool(mut builder) => Arc::new(builder.finish()),
+            Builder::Bool(mut builder) | Builder::IsNull(mut builder) => Arc::new(builder.finish()),
             Builder::Nothing(rows) => arrow::array::new_null_array(&DataType::Utf8, rows),
             Builder::Set(_, nested) | Builder::List(nested) => nested.finish(),
             Builder::Map(nested, keys) => nested.finish_map(keys),
@@ -299,8 +307,15 @@ impl Nested<'_> {
 impl Fields<'_> {
     fn push(&mut self, fields: &[Attribute<'_>], scratch: &mut Vec<u8>) -> Fits {
         let row = self.nulls.len();
+        let mut guess = 0;
         for (name, value) in fields {
-            let builder = self.form.index.get(*name).map(|at| &mut self.builders[*at]).ok_or(Misfit(value.kind()))?;
+            // The fields of a map come in one order mostly, some of them missing.
+            let at = match self.form.fields.get(guess) {
+                Some(field) if field.name() == name => guess,
+                _ => *self.form.index.get(*name).ok_or(Misfit(value.kind()))?,
+            };
+            guess = at + 1;
+            let builder = &mut self.builders[at];
             // A name that stands twice in a map would push a row too many; the decoder refuses such a line.
             if builder.len() > row {
                 return Err(Misfit(value.kind()));

@@ -8,21 +8,26 @@
 //! | Redshift | a table and `COPY` | position |
 //! | Snowflake | a stage, a table and `COPY INTO` | name, under any other |
 //! | `BigQuery` | an external table, or `LOAD DATA` where names must be replaced | name |
+//! | `ClickHouse` | a view over the files | name |
 //!
 //! What an engine finds by position, or lets be renamed, gets a name that it takes. A field inside a struct that it finds by name and cannot
-//! take is left out; where it cannot read the files at all, there is no statement. Both are told. Nothing here speaks to an engine.
+//! take is left out; where it cannot read the files at all, there is no statement. Both are told. Where the run wrote for the engine, all
+//! names are as they must be. Nothing here speaks to an engine.
 
 mod names;
 mod types;
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use self::names::{Names, in_words};
 use super::manifest::{Column, ColumnType, DatasetFiles, Manifest};
 use crate::error::{Error, Kind, Result};
 
 /// An engine's SQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// `DuckDB`.
     DuckDb,
@@ -36,6 +41,8 @@ pub enum Dialect {
     Snowflake,
     /// Google `BigQuery`.
     BigQuery,
+    /// `ClickHouse`.
+    ClickHouse,
 }
 
 /// Statements, and what is to be known of them.
@@ -97,10 +104,17 @@ struct Declared<'c> {
 }
 
 impl Dialect {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["duckdb", "spark", "athena", "redshift", "snowflake", "bigquery", "clickhouse"][self as usize]
+    }
+
     fn check_location(self, location: &str) -> Result<()> {
         let (engine, schemes): (_, &[&str]) = match self {
             Self::DuckDb => ("DuckDB", &[]),
             Self::Spark => ("Spark", &[]),
+            Self::ClickHouse => ("ClickHouse", &[]),
             Self::Athena => ("Athena", &["s3://"]),
             Self::Redshift => ("Redshift", &["s3://"]),
             Self::Snowflake => ("Snowflake", &["s3://", "gcs://", "azure://", "@"]),
@@ -108,6 +122,11 @@ impl Dialect {
         };
         if location.is_empty() || location.contains(char::is_control) {
             return Err(Error::new(Kind::Usage, "this cannot be the place of files").with("found", in_words(location)));
+        }
+        if self == Self::ClickHouse && location.contains(['*', '?', '{', '}']) {
+            return Err(Error::new(Kind::Usage, "ClickHouse takes this path for a pattern")
+                .with("found", in_words(location))
+                .with("hint", "copy the folder to a path without * ? { }, and say where it is with --location"));
         }
         let Some(first) = schemes.first().filter(|_| !schemes.iter().any(|scheme| location.starts_with(scheme))) else { return Ok(()) };
         Err(Error::new(Kind::Usage, format!("{engine} reads no files from there"))
@@ -129,6 +148,7 @@ impl Dialect {
         match self {
             Self::DuckDb | Self::Redshift | Self::Snowflake => format!("\"{}\"", name.replace('"', "\"\"")),
             Self::Spark | Self::Athena | Self::BigQuery => format!("`{}`", name.replace('`', "``")),
+            Self::ClickHouse => format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`")),
         }
     }
 
@@ -193,6 +213,15 @@ impl Dialect {
                  enable_list_inference = true,\n  decimal_target_types = ['NUMERIC', 'BIGNUMERIC']\n);\n",
                 self.literal(&format!("{files}/*.parquet"))
             ),
+            Self::ClickHouse => {
+                let function = if location.contains("://") { "s3" } else { "file" };
+                let structure: Vec<_> = declared.iter().map(|Declared { name, kind, .. }| format!("{name} {kind}")).collect();
+                format!(
+                    "CREATE VIEW {table} (\n{lines}\n) AS SELECT * FROM {function}({}, 'Parquet', {});\n",
+                    self.literal(&format!("{files}/*.parquet")),
+                    self.literal(&structure.join(", "))
+                )
+            }
         })
     }
 }

@@ -9,15 +9,19 @@ use arrow::error::ArrowError;
 use super::Layouts;
 use super::column::{Builder, Misfit};
 use super::layout::Layout;
+use super::minority;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
-use crate::model::{DatasetId, Row, Value};
-use crate::sink::{Encoder, Outgoing, Payload as AnyPayload};
+use crate::model::{DatasetId, Item, Row, Value};
+use crate::shape::Shape;
+use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload};
 
 /// What the encoder gives the writer: the rows of one chunk, in columns.
 #[derive(Debug)]
 pub struct Payload {
     pub(super) batches: Vec<Batch>,
+    /// Items that have no place.
+    pub(super) refused: Vec<LateReject>,
 }
 
 /// A batch has at most about so many rows times leaf columns, which is what it takes while it is built; but not fewer than [`ROWS`].
@@ -27,7 +31,7 @@ const CELLS: usize = 256 * 1024;
 const ROWS: usize = 64;
 
 /// With fewer leaf columns than this, nulls take too little to be packed.
-const WIDE: usize = 32;
+pub(super) const WIDE: usize = 32;
 
 /// The rows of a batch at most.
 pub(super) fn rows_at_once(leaves: usize) -> usize {
@@ -43,6 +47,10 @@ pub(super) struct Batch {
     pub(super) columns: Vec<(usize, Packed)>,
     /// Bytes in memory. A function of the rows alone, since it decides where row groups end.
     pub(super) bytes: usize,
+    /// The columns' layout.
+    pub(super) layout: Arc<Layout>,
+    /// What is now known of the dataset's items, where the layout is for these rows alone; with the first batch of a chunk.
+    pub(super) shape: Option<Arc<Shape>>,
 }
 
 /// Columns from rows.
@@ -65,49 +73,120 @@ impl ParquetEncoder {
 
 impl Encoder for ParquetEncoder {
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<AnyPayload> {
-        let mut batches = Vec::new();
-        for (at, first) in outgoing.iter().enumerate() {
-            let dataset = first.dataset;
-            // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
-            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) || self.only_pinned && !self.layouts.is_pinned(dataset) {
-                continue;
+        self.batches(outgoing, |dataset| {
+            if self.only_pinned && !self.layouts.is_pinned(dataset) {
+                return Ok(None);
             }
-            let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
-            let mut left: usize = parts().map(|part| part.rows.len()).sum();
-            let mut rows = parts().flat_map(|part| &part.rows);
-            while left > 0 {
-                let layout = self.layouts.get(dataset)?;
-                let count = left.min(rows_at_once(layout.leaves));
-                batches.push(encode(dataset, layout, rows.by_ref().take(count), count)?);
-                left -= count;
+            Ok(Some((self.layouts.get(dataset)?.clone(), None)))
+        })
+    }
+
+    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], shapes: &[(DatasetId, Arc<Shape>)]) -> Result<AnyPayload> {
+        self.batches(outgoing, |dataset| {
+            if let Some(pinned) = self.layouts.pinned(dataset) {
+                return Ok(Some((pinned.clone(), None)));
             }
-        }
-        Ok(AnyPayload::Parquet(Payload { batches }))
+            let shape = shapes.iter().find(|(known, _)| *known == dataset).map(|(_, shape)| shape);
+            let shape = shape.ok_or_else(|| Error::new(Kind::Bug, "items without a shape"))?;
+            Ok(Some((self.layouts.made_for(self.layouts.targets.dataset(dataset), shape), Some(shape.clone()))))
+        })
     }
 }
 
-fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<Item = &'r Row<'a>>, count: usize) -> Result<Batch> {
-    let mut builders: Vec<Option<Builder<'_>>> = layout.forms.iter().map(|_| None).collect();
-    let mut scratch = Vec::new();
+/// A layout, and the shape that it was made from where it is that of a chunk.
+type Chosen = (Arc<Layout>, Option<Arc<Shape>>);
+
+impl ParquetEncoder {
+    /// The rows in columns; `choose` says in which. Datasets without are passed by.
+    fn batches(&self, outgoing: &[Outgoing<'_>], choose: impl Fn(DatasetId) -> Result<Option<Chosen>>) -> Result<AnyPayload> {
+        let (mut batches, mut refused) = (Vec::new(), Vec::new());
+        for (at, first) in outgoing.iter().enumerate() {
+            let dataset = first.dataset;
+            // An entity that goes to several tables comes in several parts; its dataset gets all of them at once.
+            if outgoing[..at].iter().any(|earlier| earlier.dataset == dataset) {
+                continue;
+            }
+            let parts = || outgoing[at..].iter().filter(|other| other.dataset == dataset);
+            if parts().all(|part| part.rows.is_empty()) {
+                continue;
+            }
+            let Some((layout, mut shape)) = choose(dataset)? else { continue };
+            let rows = minority::part(parts(), &layout, &self.layouts.targets, &mut refused);
+            let (mut left, mut rows) = (rows.len(), rows.into_iter());
+            while left > 0 {
+                let count = left.min(rows_at_once(layout.leaves));
+                batches.push(Batch { shape: shape.take(), ..encode(dataset, &layout, rows.by_ref().take(count), count)? });
+                left -= count;
+            }
+        }
+        Ok(AnyPayload::Parquet(Payload { batches, refused }))
+    }
+}
+
+fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Arc<Layout>, rows: impl Iterator<Item = &'r Row<'a>>, count: usize) -> Result<Batch> {
+    let mut columns = Columns::new(layout, count);
     for (at, row) in rows.enumerate() {
+        columns.push(at, &row.item).map_err(|error| error.with("line", row.origin.line))?;
+    }
+    let columns = columns.finish()?;
+    let bytes = columns.iter().map(|(_, column)| column.bytes()).sum();
+    Ok(Batch { dataset, rows: count, columns, bytes, layout: layout.clone(), shape: None })
+}
+
+/// The columns of a layout while items are added to them.
+pub(super) struct Columns<'l> {
+    layout: &'l Layout,
+    rows: usize,
+    builders: Vec<Option<Builder<'l>>>,
+    scratch: Vec<u8>,
+    /// After each attribute, and before the first: the number of the one that came next last time. Items of one kind have their names in one
+    /// order, so most names need not be looked up.
+    next: Vec<usize>,
+}
+
+impl<'l> Columns<'l> {
+    /// Columns for so many rows.
+    pub(super) fn new(layout: &'l Layout, rows: usize) -> Self {
+        Self {
+            layout,
+            rows,
+            builders: layout.forms.iter().map(|_| None).collect(),
+            scratch: Vec::new(),
+            next: vec![0; layout.attributes.len() + 1],
+        }
+    }
+
+    /// Adds an item as row `at`, which comes after those that were added before.
+    ///
+    /// # Errors
+    /// Kind `Input` or `Bug` when it does not fit.
+    pub(super) fn push(&mut self, at: usize, item: &Item<'_>) -> Result<()> {
+        let Self { layout, rows, builders, scratch, next } = self;
+        let (layout, rows) = (*layout, *rows);
         let mut homeless = false;
-        for (name, value) in row.item.attributes() {
-            let slots = match layout.slots(name) {
+        let mut before = 0;
+        for (name, value) in item.attributes() {
+            let number = layout.attributes.number(name, next[before]);
+            if let Some(number) = number {
+                next[before] = number;
+                before = number + 1;
+            }
+            let slots = match number.map(|number| layout.attributes.slots(number)) {
                 None if layout.rest.is_some() => {
                     homeless = true;
                     continue;
                 }
                 // Null is what a column has where nothing is pushed.
-                Some(_) if matches!(value, Value::Null) => continue,
+                Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,
             };
             let mut push = |place: usize| {
-                let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], count));
+                let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], rows));
                 if builder.len() > at {
                     return Err(Misfit(value.kind()));
                 }
                 builder.fill(at);
-                builder.push(value, &mut scratch)
+                builder.push(value, scratch)
             };
             let mut pushed = Err(Misfit(value.kind()));
             for place in slots.into_iter().flat_map(|slots| slots.places(value.kind())) {
@@ -116,26 +195,34 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Layout, rows: impl Iterator<I
                     break;
                 }
             }
-            pushed.map_err(|misfit| does_not_fit(layout, name, misfit, row))?;
+            pushed.map_err(|misfit| does_not_fit(layout, name, misfit))?;
         }
         if let (true, Some(place)) = (homeless, layout.rest) {
-            let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], count));
+            let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], rows));
             builder.fill(at);
-            let attributes = row.item.attributes().iter().filter(|(name, _)| layout.slots(name).is_none());
+            let attributes = item.attributes().iter().filter(|(name, _)| layout.slots(name).is_none());
             builder
-                .push_attributes(attributes, &mut scratch)
-                .map_err(|misfit| does_not_fit(layout, layout.schema.field(place).name(), misfit, row))?;
+                .push_attributes(attributes, scratch)
+                .map_err(|misfit| does_not_fit(layout, layout.schema.field(place).name(), misfit))?;
         }
+        Ok(())
     }
-    let mut columns = Vec::new();
-    for (place, builder) in builders.into_iter().enumerate() {
-        let Some(builder) = builder else { continue };
-        let packed = pack(builder, count, layout.leaves >= WIDE)
-            .map_err(|cause| Error::new(Kind::Bug, "a column cannot be packed").with("dataset", &layout.dataset).caused_by(cause))?;
-        columns.extend(packed.map(|packed| (place, packed)));
+
+    /// The columns that have a value, by their place.
+    ///
+    /// # Errors
+    /// Kind `Bug` when one cannot be packed.
+    pub(super) fn finish(self) -> Result<Vec<(usize, Packed)>> {
+        let Self { layout, rows, builders, .. } = self;
+        let mut columns = Vec::new();
+        for (place, builder) in builders.into_iter().enumerate() {
+            let Some(builder) = builder else { continue };
+            let packed = pack(builder, rows, layout.leaves >= WIDE)
+                .map_err(|cause| Error::new(Kind::Bug, "a column cannot be packed").with("dataset", &layout.dataset).caused_by(cause))?;
+            columns.extend(packed.map(|packed| (place, packed)));
+        }
+        Ok(columns)
     }
-    let bytes = columns.iter().map(|(_, column)| column.bytes()).sum();
-    Ok(Batch { dataset, rows: count, columns, bytes })
 }
 
 /// The values of a column. They wait in memory for their row group, so what the builders reserved in vain is given back.
@@ -147,13 +234,12 @@ fn pack(builder: Builder<'_>, rows: usize, wide: bool) -> std::result::Result<Op
     if wide { Packed::of(array) } else { Ok(Some(Packed::Whole(array))) }
 }
 
-fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit, row: &Row<'_>) -> Error {
+fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit) -> Error {
     if layout.pinned {
         return Error::new(Kind::Input, "an item does not fit the schema")
             .with("dataset", &layout.dataset)
             .with("attribute", attribute)
             .with("type", kind)
-            .with("line", row.origin.line)
             .with("expected", expected(layout, attribute))
             .with("hint", "write a new schema with --schema-out and without --schema, or bring the items to the schema with steps");
     }
@@ -161,7 +247,6 @@ fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit, row: &Ro
         .with("dataset", &layout.dataset)
         .with("attribute", attribute)
         .with("type", kind)
-        .with("line", row.origin.line)
         .with("hint", "if the export or the pipeline changed since the run was planned, start again with an empty work folder")
 }
 

@@ -10,7 +10,7 @@ use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use super::align::aligned;
 use super::layout::Layout;
 use super::lock::Column;
-use super::{Layouts, ParquetSink, SchemaFile, manifest};
+use super::{Dialect, Layouts, ParquetSink, SchemaFile, manifest};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId};
 use crate::shape::Shape;
@@ -31,19 +31,18 @@ pub(in crate::sink) struct Files {
     pub(in crate::sink) ids: Vec<FieldId>,
 }
 
+/// Says what the files of a dataset with these columns are to be like.
+pub(in crate::sink) type Choose<'c> = dyn FnMut(DatasetId, &Dataset, &[manifest::Column]) -> Result<Files> + 'c;
+
 impl ParquetSink {
     /// A sink whose columns are fixed, for the datasets that have items: those of this sink's schema, else made from the shapes of all
     /// items and from the columns that `tables` have already. `choose` is given each dataset with its columns and says what its files are to be like. Also gives what the user should know.
     ///
     /// # Errors
     /// When no schema can hold such values, and what `choose` says.
-    pub(in crate::sink) fn fixed(
-        &self,
-        shapes: &[Shape],
-        tables: &SchemaFile,
-        choose: &mut dyn FnMut(DatasetId, &Dataset, &[manifest::Column]) -> Result<Files>,
-    ) -> Result<(Self, Vec<String>)> {
-        let targets = &self.layouts.targets;
+    pub(in crate::sink) fn fixed(&self, shapes: &[Shape], tables: &SchemaFile, choose: &mut Choose<'_>) -> Result<(Self, Vec<String>)> {
+        let Layouts { targets, dialect, .. } = self.layouts.as_ref();
+        let dialect = *dialect;
         if shapes.len() != targets.datasets.len() {
             return Err(Error::new(Kind::Bug, "not one shape for each dataset"));
         }
@@ -55,31 +54,34 @@ impl ParquetSink {
                 continue;
             }
             let layout = match (self.layouts.pinned(id), tables.datasets.get(&dataset.name)) {
-                (Some(pinned), _) => Layout::pinned(dataset, &pinned.columns())?,
-                (None, Some(table)) => Layout::joining(dataset, shape, table)?,
-                (None, None) => Layout::of(dataset, shape)?,
+                (Some(pinned), _) => Layout::pinned(dataset, &pinned.columns(), dialect)?,
+                (None, table) => {
+                    Layout::check(dataset, shape)?;
+                    Layout::joining(dataset, shape, table.map_or(&[], Vec::as_slice), dialect)?
+                }
             };
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let Files { stem, ids } = choose(id, dataset, &columns)?;
-            layouts.push(Some(layout.numbered(stem, &ids)?));
+            layouts.push(Some(Arc::new(layout.numbered(stem, &ids))));
         }
-        let layouts = Arc::new(Layouts { targets: targets.clone(), pinned: layouts, chosen: OnceLock::new() });
-        let sink = Self { folder: self.folder.clone(), overwrite: self.overwrite, limits: self.limits, spawn: self.spawn.clone(), layouts };
+        let layouts = Arc::new(Layouts { targets: targets.clone(), dialect, pinned: layouts, chosen: OnceLock::new() });
+        let (folder, spawn, sources) = (self.folder.clone(), self.spawn.clone(), self.sources.clone());
+        let sink = Self { folder, overwrite: self.overwrite, limits: self.limits, spawn, layouts, sources };
         Ok((sink, findings))
     }
 }
 
 impl Layout {
     /// The layout of this dataset for items of this shape that come to a table which has columns.
-    fn joining(dataset: &Dataset, shape: &Shape, table: &[Column]) -> Result<Self> {
-        let own = Self::of(dataset, shape)?;
+    fn joining(dataset: &Dataset, shape: &Shape, table: &[Column], dialect: Option<Dialect>) -> Result<Self> {
+        let own = Self::of(dataset, shape, dialect);
         let columns = aligned(&own, shape, table);
         if columns == own.columns() {
             return Ok(own);
         }
         // The columns take all of the items, though not each was made from them.
-        let mut joined = Self::pinned(dataset, &columns)?;
+        let mut joined = Self::pinned(dataset, &columns, dialect)?;
         joined.pinned = false;
         Ok(joined)
     }

@@ -12,8 +12,12 @@ use crate::model::time::Unit;
 use crate::model::{ColumnType, Type};
 use crate::shape::{MapShape, Members, Numbers, Sizes, ValueShape};
 
-/// The metadata key for the `DynamoDB` type of a field: a descriptor such as `SS`, or `json`.
+/// The metadata key for the `DynamoDB` type of a field: a descriptor such as `SS`, `json`, or `text`, which is S, N or BOOL as text.
 pub(super) const TYPE: &str = "dynamodb.type";
+
+/// The metadata key for the name that an attribute or a map's key has in the items: on every column that is of one, and on the fields of
+/// structs that have another name.
+pub(super) const ATTRIBUTE: &str = "dynamodb.attribute";
 
 /// The metadata key, on `json` fields, for what the text holds: `M` or `L` (the inside of such a value) or `any`
 /// (a whole attribute value with its descriptor).
@@ -37,6 +41,13 @@ pub(super) enum Form {
     },
     /// S: a date and time that is a timestamp.
     IsoText,
+    /// S, N or BOOL as a text.
+    AnyText {
+        /// Bytes of a text, on average.
+        average: usize,
+    },
+    /// Whether there is a NULL: true, or null.
+    IsNull,
     /// N.
     Number(NumberForm),
     /// B.
@@ -120,6 +131,11 @@ impl Form {
         }
     }
 
+    /// The form of values of several types, S, N and BOOL, as texts.
+    pub(super) fn any_text(shape: &ValueShape) -> Self {
+        Form::AnyText { average: average(shape.texts(), shape.count(Type::S)) }
+    }
+
     /// The form of all values at a position inside a map or a list.
     fn of(shape: &ValueShape) -> Self {
         let mut kinds = shape.kinds();
@@ -189,10 +205,66 @@ impl Form {
         Form::Map(Box::new(value), Arc::new(Field::new("key_value", DataType::Struct(entry), false)))
     }
 
-    /// The type of the values that it takes; `None` where it takes all.
+    /// Whether a column of this form takes values of this type.
+    pub(super) fn takes(&self, kind: Type) -> bool {
+        match self {
+            // Null is what a column has where nothing is written.
+            Form::Nothing => false,
+            Form::AnyText { .. } => matches!(kind, Type::S | Type::N | Type::Bool),
+            Form::Json(form) => form.holds(kind),
+            other => other.kind() == Some(kind),
+        }
+    }
+
+    /// The form of a field that the sink made, from its type and its metadata; `None` where it is none of them.
+    pub(super) fn of_field(field: &Field) -> Option<Self> {
+        let kind = field.metadata().get(TYPE)?.as_str();
+        if kind == "json" {
+            return Some(Form::Json(match field.metadata().get(JSON)?.as_str() {
+                "any" => JsonForm::Tagged,
+                inside => JsonForm::Inside(Type::from_descriptor(inside)?),
+            }));
+        }
+        if kind == "text" {
+            return (*field.data_type() == DataType::Utf8).then_some(Form::AnyText { average: 0 });
+        }
+        Some(match (Type::from_descriptor(kind)?, field.data_type()) {
+            (Type::Null, DataType::Utf8) => Form::Nothing,
+            (Type::Null, DataType::Boolean) => Form::IsNull,
+            (Type::S, DataType::Utf8) => Form::Text { average: 0 },
+            (Type::N, DataType::Int64) => Form::Number(NumberForm::Integer),
+            (Type::S, DataType::Timestamp(..)) => Form::IsoText,
+            (Type::N, DataType::Timestamp(..)) => Form::Number(match field.metadata().get(EPOCH) {
+                None => NumberForm::Moment,
+                Some(unit) => NumberForm::Epoch(Unit::from_name(unit)?),
+            }),
+            (Type::N, DataType::Float64) => Form::Number(NumberForm::Double),
+            (Type::N, DataType::Decimal128(precision, scale)) => Form::Number(NumberForm::Decimal(*precision, *scale)),
+            (Type::N, DataType::Utf8) => Form::Number(NumberForm::Text),
+            (Type::B, DataType::Binary) => Form::Binary,
+            (Type::Bool, DataType::Boolean) => Form::Bool,
+            (kind @ (Type::Ss | Type::Ns | Type::Bs), DataType::List(element)) => {
+                Form::Set(kind, Box::new(Self::of_field(element)?), element.clone())
+            }
+            (Type::L, DataType::List(element)) => Form::List(Box::new(Self::of_field(element)?), element.clone()),
+            (Type::M, DataType::Struct(fields)) => {
+                let forms = fields.iter().map(|field| Self::of_field(field)).collect::<Option<Vec<_>>>()?;
+                let index: FxHashMap<_, _> = fields.iter().enumerate().map(|(at, field)| (attribute_of(field).into(), at)).collect();
+                let form = StructForm { fields: fields.clone(), forms, index };
+                (!form.forms.is_empty() && form.index.len() == form.forms.len()).then_some(Form::Struct(form))?
+            }
+            (Type::M, DataType::Map(entries, _)) => {
+                let DataType::Struct(entry) = entries.data_type() else { return None };
+                Form::Map(Box::new(Self::of_field(entry.get(1)?)?), entries.clone())
+            }
+            _ => return None,
+        })
+    }
+
+    /// The type of the values that it takes; `None` where it takes several.
     pub(super) fn kind(&self) -> Option<Type> {
         Some(match self {
-            Form::Nothing => Type::Null,
+            Form::Nothing | Form::IsNull => Type::Null,
             Form::Text { .. } | Form::IsoText => Type::S,
             Form::Number(_) => Type::N,
             Form::Binary => Type::B,
@@ -200,7 +272,7 @@ impl Form {
             Form::Set(kind, ..) | Form::Json(JsonForm::Inside(kind)) => *kind,
             Form::List(..) => Type::L,
             Form::Struct(_) | Form::Map(..) => Type::M,
-            Form::Json(JsonForm::Tagged) => return None,
+            Form::Json(JsonForm::Tagged) | Form::AnyText { .. } => return None,
         })
     }
 
@@ -218,7 +290,15 @@ impl Form {
     /// The leaf columns that this form becomes in a file.
     pub(super) fn leaves(&self) -> usize {
         match self {
-            Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => 1,
+            Form::Nothing
+            | Form::Text { .. }
+            | Form::IsoText
+            | Form::AnyText { .. }
+            | Form::IsNull
+            | Form::Number(_)
+            | Form::Binary
+            | Form::Bool
+            | Form::Json(_) => 1,
             Form::Set(_, element, _) | Form::List(element, _) => element.leaves(),
             Form::Struct(StructForm { forms, .. }) => forms.iter().map(Form::leaves).sum(),
             Form::Map(value, _) => 1 + value.leaves(),
@@ -227,7 +307,7 @@ impl Form {
 
     pub(super) fn data_type(&self) -> DataType {
         match self {
-            Form::Nothing | Form::Text { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
+            Form::Nothing | Form::Text { .. } | Form::AnyText { .. } | Form::Json(_) | Form::Number(NumberForm::Text) => DataType::Utf8,
             Form::Number(NumberForm::Integer) => DataType::Int64,
             Form::IsoText | Form::Number(NumberForm::Moment | NumberForm::Epoch(_)) => {
                 DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
@@ -235,7 +315,7 @@ impl Form {
             Form::Number(NumberForm::Double) => DataType::Float64,
             Form::Number(NumberForm::Decimal(precision, scale)) => DataType::Decimal128(*precision, *scale),
             Form::Binary => DataType::Binary,
-            Form::Bool => DataType::Boolean,
+            Form::Bool | Form::IsNull => DataType::Boolean,
             Form::Set(_, _, field) | Form::List(_, field) => DataType::List(field.clone()),
             Form::Struct(StructForm { fields, .. }) => DataType::Struct(fields.clone()),
             Form::Map(_, entries) => DataType::Map(entries.clone(), false),
@@ -248,10 +328,16 @@ impl Form {
         let field = Field::new(name, self.data_type(), true);
         match self {
             Form::Json(_) => field.with_metadata([(TYPE, "json"), (JSON, kind)]),
+            Form::AnyText { .. } => field.with_metadata([(TYPE, "text")]),
             Form::Number(NumberForm::Epoch(unit)) => field.with_metadata([(TYPE, kind), (EPOCH, unit.name())]),
             _ => field.with_metadata([(TYPE, kind)]),
         }
     }
+}
+
+/// The map's key that a field of a struct is of.
+pub(super) fn attribute_of(field: &Field) -> &str {
+    field.metadata().get(ATTRIBUTE).unwrap_or(field.name())
 }
 
 fn average(sizes: Sizes, values: u64) -> usize {
@@ -274,6 +360,11 @@ impl NumberForm {
 }
 
 impl StructForm {
+    /// The maps' keys that the fields are of.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| attribute_of(field))
+    }
+
     fn of(shapes: &BTreeMap<&str, &ValueShape>) -> Self {
         Self::new(shapes.iter().map(|(name, shape)| (*name, Form::of(shape))).collect())
     }

@@ -3,8 +3,8 @@
 //! A function of the shape and the dataset alone. What a single value becomes is in [`form`](super::form).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
@@ -15,28 +15,24 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
+use sha2::{Digest as _, Sha256};
 
+use super::ddl::Dialect;
 #[cfg(feature = "iceberg")]
 use super::fixed::{FieldId, with_ids};
-use super::form::{Form, JsonForm, NumberForm};
+use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
-use super::write::folder;
+use super::naming::{Names, renamed};
 use crate::error::{Error, Kind, Result};
-use crate::model::{Change, ColumnType, Dataset, Declared, Type};
+use crate::model::declared::COLUMNS;
+use crate::model::{Change, ColumnType, Dataset, Declared, Item, Mixed, Nulls, Type};
 use crate::shape::{Fits, Shape, ValueShape};
-
-/// The metadata key for the name that a column's attribute has in the items.
-pub(super) const ATTRIBUTE: &str = "dynamodb.attribute";
 
 /// The metadata key of schema and file for the entity's name.
 pub(super) const ENTITY: &str = "dynamorph.entity";
 
 /// The column for the attributes that have none of their own.
 const REST: &str = "__rest";
-
-/// The most leaf columns of a dataset. Each costs settings and statistics for every row group of a file, and engines refuse far wider
-/// tables; with more, the attributes that the fewest items have share the column [`REST`].
-const LEAVES: usize = 2048;
 
 /// A dictionary that outgrows this is given up: the values are then mostly different, and the effort is lost.
 const DICTIONARY_BYTES: usize = 256 * 1024;
@@ -47,24 +43,76 @@ const LONG_TEXT: usize = 64;
 /// The level 1 costs half of what Parquet costs; on the usual texts a higher one saves little.
 const ZSTD_LEVEL: i32 = 1;
 
+/// How often a Bloom filter may take a key that is not there for one that may be.
+const FALSE_POSITIVES: f64 = 0.01;
+
+/// The keys of a row group that a Bloom filter has room for; it is folded to the size that those it has need.
+const MOST_KEYS: u64 = 1 << 20;
+
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
 
 /// For one attribute: its columns by `Type as usize`. Where there are two, the first takes what fits a declared type.
 #[derive(Debug)]
-pub(super) struct Slots([[u32; 2]; 10]);
+pub(super) struct Slots {
+    places: [[u32; 2]; 10],
+    /// Whether NULL must have a column, for it is not to be taken for no attribute.
+    tells_null: bool,
+}
 
 impl Slots {
     /// The columns that may take a value of type `kind`, in the order in which they are to be asked.
     pub(super) fn places(&self, kind: Type) -> impl Iterator<Item = usize> + use<> {
-        self.0[kind as usize].into_iter().filter(|at| *at != NO_COLUMN).map(|at| at as usize)
+        self.places[kind as usize].into_iter().filter(|at| *at != NO_COLUMN).map(|at| at as usize)
+    }
+
+    /// Whether a NULL is more than what a column has where nothing is written.
+    pub(super) fn heeds_null(&self) -> bool {
+        self.tells_null || self.places(Type::Null).next().is_some()
     }
 
     /// Adds a column for values of type `kind`. A third one would get nothing.
     fn add(&mut self, kind: Type, column: u32) {
-        if let Some(free) = self.0[kind as usize].iter_mut().find(|at| **at == NO_COLUMN) {
+        if let Some(free) = self.places[kind as usize].iter_mut().find(|at| **at == NO_COLUMN) {
             *free = column;
         }
+    }
+}
+
+/// The attributes that have columns, by a number each.
+#[derive(Debug, Default)]
+pub(super) struct Attributes {
+    slots: Vec<(Box<str>, Slots)>,
+    index: FxHashMap<Box<str>, usize>,
+}
+
+impl Attributes {
+    /// The number of an attribute. `guess` is looked at first.
+    pub(super) fn number(&self, attribute: &str, guess: usize) -> Option<usize> {
+        match self.slots.get(guess) {
+            Some((name, _)) if **name == *attribute => Some(guess),
+            _ => self.index.get(attribute).copied(),
+        }
+    }
+
+    /// The columns of the attribute with this number.
+    pub(super) fn slots(&self, number: usize) -> &Slots {
+        &self.slots[number].1
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The columns of an attribute, which has none yet where it is new.
+    fn of(&mut self, attribute: &str, tells_null: bool) -> &mut Slots {
+        let number = self.index.get(attribute).copied().unwrap_or_else(|| {
+            self.index.insert(attribute.into(), self.slots.len());
+            self.slots.push((attribute.into(), Slots { places: [[NO_COLUMN; 2]; 10], tells_null }));
+            self.slots.len() - 1
+        });
+        &mut self.slots[number].1
     }
 }
 
@@ -72,48 +120,73 @@ impl Slots {
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) dataset: String,
-    /// What the paths of its files begin with.
-    pub(super) stem: String,
+    /// What the paths of its files begin with, where that is chosen.
+    pub(super) stem: Option<String>,
+    /// The schema with numbers of the fields, where they have some.
+    numbered: Option<Schema>,
     pub(super) schema: SchemaRef,
     pub(super) forms: Vec<Form>,
     /// The leaf columns in a file.
     pub(super) leaves: usize,
-    attributes: FxHashMap<Box<str>, Slots>,
+    pub(super) attributes: Attributes,
     /// The column of the attributes that have none of their own, where there are such.
     pub(super) rest: Option<usize>,
-    pub(super) file: FileSettings,
-    /// Makes the column writers of row groups.
-    pub(super) row_groups: ArrowRowGroupWriterFactory,
+    /// The attributes that lead the columns: keys, and what tells the entity.
+    leading: Vec<String>,
+    /// Made when the first file is written; many layouts are for a few rows on their way.
+    file: OnceLock<FileSettings>,
     /// Whether the columns are not made from the items that come.
     pub(super) pinned: bool,
 }
 
 /// What a new file of the dataset needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct FileSettings {
     pub(super) schema: TypePtr,
     pub(super) properties: WriterPropertiesPtr,
+    /// Makes the column writers of row groups.
+    pub(super) row_groups: ArrowRowGroupWriterFactory,
 }
 
 impl Layout {
-    /// The layout of this dataset for items of this shape.
-    ///
-    /// # Errors
-    /// Kind `Bug` when the Parquet library refuses the schema.
-    pub(super) fn of(dataset: &Dataset, shape: &Shape) -> Result<Self> {
-        Self::new(dataset, Columns::of(dataset, shape), false)
+    /// The layout of this dataset for items of this shape, with the names of an engine where the run writes for one. Where values have no text,
+    /// and are declared to become text, the column is JSON; [`check`](Self::check) says so.
+    pub(super) fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
+        Self::new(&dataset.name, &dataset.leading, Columns::of(dataset, shape, dialect), false)
     }
 
-    /// The layout of this dataset with columns that are given.
+    /// Checks that the values of all items can become what is declared.
+    ///
+    /// # Errors
+    /// Kind `Input` for the first attribute with others.
+    pub(super) fn check(dataset: &Dataset, shape: &Shape) -> Result<()> {
+        let without_text = |(name, values): &(&str, &ValueShape)| {
+            dataset.declared.mixed(name) == Mixed::Text && values.kinds().count() > 1 && !has_text(values)
+        };
+        shape.attributes().into_iter().find(without_text).map_or(Ok(()), |(name, values)| Err(no_text(dataset, name, values)))
+    }
+
+    /// The layout of a file that was written; `None` where the sink did not write it.
+    pub(super) fn of_file(schema: &Schema) -> Option<Self> {
+        let mut columns = Columns::default();
+        let nothing = Declared::default();
+        for field in schema.fields() {
+            let attribute = field.metadata().get(ATTRIBUTE).map(String::as_str);
+            columns.push(&nothing, attribute, field.name(), Form::of_field(field)?);
+        }
+        Some(Self::new(schema.metadata().get(ENTITY)?, &[], columns, false))
+    }
+
+    /// The layout of this dataset with columns that are given, by the names that they have for an engine where that is given too.
     ///
     /// # Errors
     /// Kind `Input` when there can be no such columns.
-    pub(super) fn pinned(dataset: &Dataset, columns: &[Column]) -> Result<Self> {
+    pub(super) fn pinned(dataset: &Dataset, columns: &[Column], dialect: Option<Dialect>) -> Result<Self> {
         let wrong = |column: &Column| {
             let error = Error::new(Kind::Input, "the schema has a column that cannot be, or a second one of its name");
             error.with("dataset", &dataset.name).with("column", &column.name)
         };
-        let mut chosen = Columns::default();
+        let mut chosen = Columns { dialect, ..Columns::default() };
         for column in columns {
             let form = column.holds.form().ok_or_else(|| wrong(column))?;
             let known = chosen.fields.iter().any(|field| *field.name() == column.name);
@@ -121,12 +194,12 @@ impl Layout {
             if known || second_rest {
                 return Err(wrong(column));
             }
-            chosen.push(column.attribute.as_deref(), &column.name, form);
+            chosen.push(&dataset.declared, column.attribute.as_deref(), &column.name, form);
         }
         if chosen.forms.is_empty() {
             return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
         }
-        Self::new(dataset, chosen, true)
+        Ok(Self::new(&dataset.name, &dataset.leading, chosen, true))
     }
 
     /// The columns as they can be pinned.
@@ -139,51 +212,104 @@ impl Layout {
         self.schema.fields().iter().zip(&self.forms).map(column).collect()
     }
 
-    fn new(dataset: &Dataset, columns: Columns, pinned: bool) -> Result<Self> {
-        let schema = Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset.name.as_str())]));
-        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &dataset.name).caused_by(cause);
-        let descriptor = ArrowSchemaConverter::new().convert(&schema).map_err(refused)?;
-        let file =
-            FileSettings { schema: descriptor.root_schema_ptr(), properties: Arc::new(properties(dataset, &schema, &columns.forms)) };
-        // The factory copies schema and settings from a writer; which file that writes to does not matter.
-        let nowhere = SerializedFileWriter::new(std::io::sink(), file.schema.clone(), file.properties.clone()).map_err(refused)?;
-        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, schema.clone());
-        Ok(Self {
-            dataset: dataset.name.clone(),
-            stem: format!("{}/part", folder(&dataset.name)),
-            schema,
+    fn new(dataset: &str, leading: &[String], columns: Columns, pinned: bool) -> Self {
+        Self {
+            dataset: dataset.to_owned(),
+            stem: None,
+            numbered: None,
+            schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
             attributes: columns.attributes,
             rest: columns.rest,
-            file,
-            row_groups,
+            leading: leading.to_vec(),
+            file: OnceLock::new(),
             pinned,
-        })
+        }
     }
 
     /// The same layout for files of this stem whose fields have these numbers.
-    ///
-    /// # Errors
-    /// Kind `Bug` when the Parquet library refuses the numbers.
     #[cfg(feature = "iceberg")]
-    pub(super) fn numbered(mut self, stem: String, numbers: &[FieldId]) -> Result<Self> {
-        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
-        let numbered = Schema::new(with_ids(self.schema.fields(), numbers));
-        let descriptor = ArrowSchemaConverter::new().convert(&numbered).map_err(refused)?;
-        self.file.schema = descriptor.root_schema_ptr();
-        let nowhere =
-            SerializedFileWriter::new(std::io::sink(), self.file.schema.clone(), self.file.properties.clone()).map_err(refused)?;
-        self.row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
-        Ok(Self { stem, ..self })
+    pub(super) fn numbered(self, stem: String, numbers: &[FieldId]) -> Self {
+        let numbered = Some(Schema::new(with_ids(self.schema.fields(), numbers)));
+        Self { stem: Some(stem), numbered, file: OnceLock::new(), ..self }
     }
 
-    /// What the user should know of the types that the pipeline declares, by attribute.
+    /// What files of this layout need.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the Parquet library refuses the schema.
+    pub(super) fn file(&self) -> Result<&FileSettings> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
+        let schema =
+            ArrowSchemaConverter::new().convert(self.numbered.as_ref().unwrap_or(&self.schema)).map_err(refused)?.root_schema_ptr();
+        let properties = Arc::new(self.properties());
+        // The factory copies schema and settings from a writer; which file that writes to does not matter.
+        let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;
+        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
+        Ok(self.file.get_or_init(|| FileSettings { schema, properties, row_groups }))
+    }
+
+    /// How files of the dataset are written. Nothing here depends on the clock or the machine.
+    fn properties(&self) -> WriterProperties {
+        let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
+        let mut builder = WriterProperties::builder()
+            .set_created_by("dynamorph".to_owned())
+            .set_compression(Compression::ZSTD(level))
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+            // Of pages too: a reader that looks for a few values skips the others.
+            .set_statistics_enabled(EnabledStatistics::Page)
+            // A dictionary says itself what is in it.
+            .set_bloom_filter_for_dictionary_encoded_chunks(false)
+            .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), self.dataset.clone())]));
+        for (place, (field, form)) in self.schema.fields().iter().zip(&self.forms).enumerate() {
+            let is_key = self.attribute(place).is_some_and(|attribute| self.leading.iter().any(|leading| leading == attribute));
+            let mut path = vec![field.name().clone()];
+            each_leaf(form, &mut path, &mut |form, path| {
+                let path = ColumnPath::new(path.to_vec());
+                let current = std::mem::take(&mut builder);
+                builder = match form {
+                    Form::Text { .. } | Form::Number(NumberForm::Integer | NumberForm::Text) | Form::Binary if is_key => {
+                        current.set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES).set_column_bloom_filter_max_ndv(path, MOST_KEYS)
+                    }
+                    // Long and different each time: no dictionary, and least and greatest value say nothing.
+                    Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } => current
+                        .set_column_dictionary_enabled(path.clone(), false)
+                        .set_column_statistics_enabled(path, EnabledStatistics::None),
+                    _ => current,
+                };
+            });
+        }
+        let mut properties = builder.build();
+        add_encoded_arrow_schema_to_metadata(&self.schema, &mut properties);
+        properties
+    }
+
+    /// The attribute whose values a column has; `None`: it has those of the attributes without a column of their own.
+    pub(super) fn attribute(&self, place: usize) -> Option<&str> {
+        self.schema.field(place).metadata().get(ATTRIBUTE).map(String::as_str)
+    }
+
+    /// Two layouts whose files have one schema have one fingerprint.
+    ///
+    /// # Errors
+    /// Kind `Bug` when the schema cannot be written down.
+    pub(super) fn fingerprint(&self) -> Result<u64> {
+        let columns =
+            serde_json::to_vec(&self.columns()).map_err(|cause| Error::new(Kind::Bug, "cannot write a schema").caused_by(cause))?;
+        Ok(Sha256::digest(columns).iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte)))
+    }
+
+    /// What the user should know of what the pipeline declares, by attribute.
     pub(super) fn findings(&self, dataset: &Dataset, shape: &Shape) -> Vec<String> {
+        let entity = &dataset.name;
+        let declared = &dataset.declared;
         let mut findings = Vec::new();
-        for (name, column) in &dataset.declared.types {
+        for (name, column) in &declared.types {
             let Fits { fit, rounded, misfit } = shape.fits(name);
-            let entity = &dataset.name;
             if shape.attribute(name).is_none() {
                 findings.push(format!("{entity}: no item has `{name}`, which is declared as {column}"));
             }
@@ -191,33 +317,69 @@ impl Layout {
                 findings.push(format!("{entity}: {rounded} of {fit} values of `{name}` lost digits as a double"));
             }
             if misfit > 0 {
-                let of_attribute = |field: &&Arc<Field>| field.metadata().get(ATTRIBUTE).is_some_and(|attribute| attribute == name);
-                let others = self.schema.fields().iter().filter(of_attribute).skip(1);
-                let others: Vec<_> = others.map(|field| format!("`{}`", field.name())).collect();
+                let others: Vec<_> = self.values_of(name).skip(1).map(|(field, _)| format!("`{}`", field.name())).collect();
                 let place = if others.is_empty() { format!("`{REST}`") } else { others.join(", ") };
                 let all = fit + misfit;
                 findings.push(format!("{entity}: {misfit} of {all} values of `{name}` do not fit {column}; they are in {place}"));
             }
         }
+        let others: BTreeSet<_> = declared.attributes().filter(|name| !declared.types.contains_key(*name)).collect();
+        for name in others.into_iter().filter(|name| shape.attribute(name).is_none()) {
+            findings.push(format!("{entity}: no item has `{name}`, of which something is declared"));
+        }
+        for (name, values) in shape.attributes() {
+            if let (Mixed::RejectMinority, [most, _, ..]) = (declared.mixed(name), &by_frequency(values)[..]) {
+                let counts = counts(values);
+                findings.push(format!("{entity}: items with `{name}` of another type than {most} are rejected: {counts}"));
+            }
+            if let Some((field, _)) = self.values_of(name).find(|(_, form)| matches!(form, Form::AnyText { .. })) {
+                let counts = counts(values);
+                findings.push(format!(
+                    "{entity}: values of `{name}` are text in `{}`, which does not say what they were: {counts}",
+                    field.name()
+                ));
+            }
+        }
         findings
+    }
+
+    /// Why an item is refused, where a value has another type than the attribute's one column takes.
+    pub(super) fn refuses(&self, declared: &Declared, item: &Item<'_>) -> Option<String> {
+        item.attributes().iter().find_map(|(name, value)| {
+            let kind = value.kind();
+            if kind == Type::Null || declared.mixed(name) != Mixed::RejectMinority {
+                return None;
+            }
+            let slots = self.slots(name).filter(|slots| slots.places(kind).next().is_none())?;
+            let most = Type::ALL.into_iter().find(|most| *most != Type::Null && slots.places(*most).next().is_some())?;
+            Some(format!("`{name}` is of type {kind}, and of type {most} in most items"))
+        })
+    }
+
+    /// The columns of an attribute's values.
+    fn values_of(&self, attribute: &str) -> impl Iterator<Item = (&Arc<Field>, &Form)> {
+        let of_attribute = move |field: &Field| field.metadata().get(ATTRIBUTE).is_some_and(|name| name == attribute);
+        let columns = self.schema.fields().iter().zip(&self.forms);
+        columns.filter(move |(field, form)| **form != Form::IsNull && of_attribute(field))
     }
 
     /// The columns of an attribute; `None` where it has none of its own.
     pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
-        self.attributes.get(attribute)
+        self.attributes.number(attribute, 0).map(|number| self.attributes.slots(number))
     }
 }
 
 /// The columns while they are chosen.
 #[derive(Default)]
 struct Columns {
+    dialect: Option<Dialect>,
     fields: Vec<Field>,
     forms: Vec<Form>,
-    attributes: FxHashMap<Box<str>, Slots>,
+    attributes: Attributes,
     rest: Option<usize>,
 }
 
-/// An attribute with the forms of its types: the most frequent type first.
+/// An attribute with the forms of its types, the most frequent type first, and then whether there is a NULL, where that has a column.
 struct Candidate<'s> {
     name: &'s str,
     items: u64,
@@ -225,70 +387,85 @@ struct Candidate<'s> {
 }
 
 impl Columns {
-    fn of(dataset: &Dataset, shape: &Shape) -> Self {
+    fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
+        let declared = &dataset.declared;
         let mut known = shape.attributes();
         let mut candidates = Vec::with_capacity(known.len());
-        // What leads does so in the dataset's order; an attribute that no item has gets no column.
-        for name in &dataset.leading {
-            candidates.extend(known.remove_entry(name.as_str()).map(|(name, values)| Candidate::of(name, values, dataset, shape)));
+        // What leads does so in the declared order, then the dataset's; an attribute that no item has gets no column.
+        for name in declared.order.iter().chain(&dataset.leading) {
+            if let Some((name, values)) = known.remove_entry(name.as_str()) {
+                candidates.push(Candidate::of(name, values, dataset, shape));
+            }
         }
-        if let [op, written_at, ..] = candidates.as_mut_slice()
-            && [op.name, written_at.name] == Change::COLUMNS
+        let [op, written_at] = Change::COLUMNS;
+        if dataset.leading.iter().any(|name| name == op)
+            && candidates.iter().any(|candidate| candidate.name == op)
+            && let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.name == written_at)
         {
-            written_at.make_moment(shape.items());
+            candidate.make_moment(shape.items());
         }
         let leading = candidates.len();
-        let Declared { names: renamed, types, .. } = &dataset.declared;
-        let attributes = shape.attributes();
-        let kept = attributes.keys().filter(|name| !renamed.contains_key(**name)).map(|name| (*name).to_owned());
-        let mut names: HashSet<String> = kept.chain(renamed.values().cloned()).collect();
-        candidates.extend(known.into_iter().map(|(name, values)| Candidate::of(name, values, dataset, shape)));
+        for (name, values) in known {
+            candidates.push(Candidate::of(name, values, dataset, shape));
+        }
 
-        let is_asked_for = |at: usize| at < leading || types.contains_key(candidates[at].name) || renamed.contains_key(candidates[at].name);
-        let homeless = homeless(&candidates, is_asked_for);
-        let mut columns = Self::default();
+        let asked_for: HashSet<&str> = declared.attributes().collect();
+        let is_asked_for = |at: usize| at < leading || asked_for.contains(candidates[at].name);
+        let homeless = homeless(&candidates, declared, is_asked_for);
+        let mut names = Names::new(dialect);
+        // Declared names come first, then those that are right as they are; what is made up gives way to all of them.
+        let mut chosen: HashMap<&str, String> =
+            declared.names.iter().map(|(attribute, column)| (attribute.as_str(), names.free(column))).collect();
+        let attributes = shape.attributes();
+        let others: Vec<&str> = attributes.into_keys().filter(|name| !declared.names.contains_key(*name) && !names.take(name)).collect();
+        for name in others {
+            if !homeless.iter().any(|at| candidates[*at].name == name) {
+                chosen.insert(name, names.free(name));
+            }
+        }
+        let mut columns = Self { dialect, ..Self::default() };
         for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
             if !homeless.contains(&at) {
-                let column = match renamed.get(name) {
-                    Some(column) => column.clone(),
-                    // Another attribute's column is to have this name.
-                    None if renamed.values().any(|column| column == name) => free(name.to_owned(), &mut names),
-                    None => name.to_owned(),
-                };
-                columns.add(name, &column, forms, &mut names);
+                let column = chosen.get(name).map_or(name, String::as_str);
+                columns.add(declared, name, column, forms, &mut names);
             }
         }
         // Items without any attribute must still be rows, so there is always a column.
         if shape.others() || !homeless.is_empty() || columns.forms.is_empty() {
             let form = Form::Json(JsonForm::Inside(Type::M));
-            columns.push(None, &free(REST.to_owned(), &mut names), form);
+            columns.push(declared, None, &names.free(REST), form);
         }
         columns
     }
 
     /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.
-    fn add(&mut self, name: &str, column: &str, forms: Vec<Form>, names: &mut HashSet<String>) {
+    fn add(&mut self, declared: &Declared, name: &str, column: &str, forms: Vec<Form>, names: &mut Names) {
         for (rank, form) in forms.into_iter().enumerate() {
             match form.kind() {
                 Some(kind) if rank > 0 => {
-                    self.push(Some(name), &free(format!("{column}__{}", kind.descriptor().to_lowercase()), names), form);
+                    let made_up = names.free(&format!("{column}__{}", kind.descriptor().to_lowercase()));
+                    self.push(declared, Some(name), &made_up, form);
                 }
-                _ => self.push(Some(name), column, form),
+                _ => self.push(declared, Some(name), column, form),
             }
         }
     }
 
     /// Adds a column for an attribute, or that of those without a column of their own.
-    fn push(&mut self, attribute: Option<&str>, column: &str, form: Form) {
+    fn push(&mut self, declared: &Declared, attribute: Option<&str>, column: &str, form: Form) {
         let place = u32::try_from(self.forms.len()).expect("a dataset has at most some thousand columns");
+        let form = match self.dialect {
+            Some(dialect) => renamed(form, dialect),
+            None => form,
+        };
         let mut field = form.field(column);
         match attribute {
             Some(attribute) => {
                 let mut metadata = field.metadata().clone();
                 metadata.insert(ATTRIBUTE, attribute);
                 field.set_metadata(metadata);
-                let slots = self.attributes.entry(attribute.into()).or_insert(Slots([[NO_COLUMN; 2]; 10]));
-                Type::ALL.into_iter().filter(|kind| form.kind().is_none_or(|takes| takes == *kind)).for_each(|kind| slots.add(kind, place));
+                let slots = self.attributes.of(attribute, declared.tells_null(attribute));
+                Type::ALL.into_iter().filter(|kind| form.takes(*kind)).for_each(|kind| slots.add(kind, place));
             }
             None => self.rest = Some(self.forms.len()),
         }
@@ -308,15 +485,34 @@ impl<'s> Candidate<'s> {
     }
 
     fn of(name: &'s str, values: &ValueShape, dataset: &Dataset, shape: &Shape) -> Self {
-        let mut kinds: Vec<_> = values.kinds().collect();
-        // Stable, so that of equally frequent types the first of `Type` leads.
-        kinds.sort_by_key(|kind| Reverse(values.count(*kind)));
-        let column = |kind: Type| Form::of_column(kind, values);
-        let forms = match dataset.declared.types.get(name) {
+        let declared = &dataset.declared;
+        let kinds = by_frequency(values);
+        let mut forms = match declared.types.get(name) {
+            Some(column) => Self::of_type(*column, shape.fits(name).fit, kinds, values),
             None if kinds.is_empty() => vec![Form::Nothing],
-            None => kinds.into_iter().map(column).collect(),
-            Some(ColumnType::Json) => vec![Form::declared(ColumnType::Json, values)],
-            Some(ColumnType::Text) => {
+            None if kinds.len() == 1 => vec![Form::of_column(kinds[0], values)],
+            None => match declared.mixed(name) {
+                Mixed::Split => kinds.into_iter().map(|kind| Form::of_column(kind, values)).collect(),
+                Mixed::RejectMinority => vec![Form::of_column(kinds[0], values)],
+                Mixed::Text if has_text(values) => vec![Form::any_text(values)],
+                Mixed::Json | Mixed::Text => vec![Form::Json(JsonForm::Tagged)],
+            },
+        };
+        let has_mark = match &declared.nulls {
+            // A mark that is asked for by name is there whatever the values are.
+            Nulls::Of(names) => names.contains(name),
+            Nulls::All => values.count(Type::Null) > 0,
+        };
+        forms.extend(has_mark.then_some(Form::IsNull));
+        Self { name, items: values.total(), forms }
+    }
+
+    /// The forms of an attribute with a declared type, which so many values fit.
+    fn of_type(declared: ColumnType, fit: u64, mut kinds: Vec<Type>, values: &ValueShape) -> Vec<Form> {
+        let column = |kind: Type| Form::of_column(kind, values);
+        match declared {
+            ColumnType::Json => vec![Form::declared(ColumnType::Json, values)],
+            ColumnType::Text => {
                 let numbers = Form::Number(NumberForm::Text);
                 let texts = Form::declared(ColumnType::Text, values);
                 let first = match (kinds.contains(&Type::S), kinds.contains(&Type::N)) {
@@ -326,64 +522,60 @@ impl<'s> Candidate<'s> {
                 };
                 first.into_iter().chain(kinds.into_iter().filter(|kind| !matches!(kind, Type::S | Type::N)).map(column)).collect()
             }
-            Some(declared) => {
-                let fit = shape.fits(name).fit;
+            declared => {
                 kinds.retain(|kind| declared.kind() != Some(*kind) || values.count(*kind) > fit);
-                std::iter::once(Form::declared(*declared, values)).chain(kinds.into_iter().map(column)).collect()
+                std::iter::once(Form::declared(declared, values)).chain(kinds.into_iter().map(column)).collect()
             }
-        };
-        Self { name, items: values.total(), forms }
+        }
     }
 }
 
-/// The candidates that get no column of their own, because the dataset would have more than [`LEAVES`]: those of the fewest items.
-fn homeless(candidates: &[Candidate<'_>], is_asked_for: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+/// The types of the values, NULL aside, the most frequent first.
+fn by_frequency(values: &ValueShape) -> Vec<Type> {
+    let mut kinds: Vec<_> = values.kinds().collect();
+    // Stable, so that of equally frequent types the first of `Type` leads.
+    kinds.sort_by_key(|kind| Reverse(values.count(*kind)));
+    kinds
+}
+
+/// How many values there are of each type, NULL aside: `3 S, 1 N`.
+fn counts(values: &ValueShape) -> String {
+    by_frequency(values).into_iter().map(|kind| format!("{} {kind}", values.count(kind))).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether all values have a text.
+fn has_text(values: &ValueShape) -> bool {
+    values.kinds().all(|kind| matches!(kind, Type::S | Type::N | Type::Bool))
+}
+
+fn no_text(dataset: &Dataset, attribute: &str, values: &ValueShape) -> Error {
+    Error::new(Kind::Input, "an attribute is declared to become text where its types are mixed, and has values that have no text")
+        .with("dataset", &dataset.name)
+        .with("attribute", attribute)
+        .with("found", counts(values))
+        .with("expected", "S, N and BOOL alone")
+        .with("hint", "say what else it becomes: `json` or `split` under `mixed` in the entity's [parquet]; or bring the values to one type with steps")
+}
+
+/// The candidates that get no column of their own: those that are declared so, and those of the fewest items where the dataset would have
+/// more leaf columns than it may.
+fn homeless(candidates: &[Candidate<'_>], declared: &Declared, is_asked_for: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+    let limit = declared.columns.unwrap_or(COLUMNS).min(COLUMNS);
     let mut ranked: Vec<_> = (0..candidates.len()).collect();
     ranked.sort_by_key(|at| (!is_asked_for(*at), Reverse(candidates[*at].items), candidates[*at].name));
     let mut leaves = 0;
     ranked
         .into_iter()
         .filter(|at| {
-            leaves += candidates[*at].forms.iter().map(Form::leaves).sum::<usize>();
-            leaves > LEAVES
+            let Candidate { name, forms, .. } = &candidates[*at];
+            // A prefix takes no attribute that something else is said of.
+            if declared.rest.contains(*name) || (!is_asked_for(*at) && declared.in_rest(name).is_some()) {
+                return true;
+            }
+            leaves += forms.iter().map(Form::leaves).sum::<usize>();
+            leaves > limit
         })
         .collect()
-}
-
-/// `name`, with as many `_` as make it different from all others.
-fn free(mut name: String, names: &mut HashSet<String>) -> String {
-    while !names.insert(name.clone()) {
-        name.push('_');
-    }
-    name
-}
-
-/// How files of the dataset are written. Nothing here depends on the clock or the machine.
-fn properties(dataset: &Dataset, schema: &Schema, forms: &[Form]) -> WriterProperties {
-    let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
-    let mut builder = WriterProperties::builder()
-        .set_created_by("dynamorph".to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), dataset.name.clone())]));
-    for (field, form) in schema.fields().iter().zip(forms) {
-        let mut path = vec![field.name().clone()];
-        each_leaf(form, &mut path, &mut |form, path| {
-            let path = ColumnPath::new(path.to_vec());
-            let current = std::mem::take(&mut builder);
-            builder = match form {
-                // Long and different each time: no dictionary, and least and greatest value say nothing.
-                Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } => {
-                    current.set_column_dictionary_enabled(path.clone(), false).set_column_statistics_enabled(path, EnabledStatistics::None)
-                }
-                _ => current,
-            };
-        });
-    }
-    let mut properties = builder.build();
-    add_encoded_arrow_schema_to_metadata(schema, &mut properties);
-    properties
 }
 
 /// Calls `leaf` for each leaf column with its path in the file.
@@ -401,6 +593,14 @@ fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[
             inside(&["key_value", "key"], &Form::Text { average: 0 });
             inside(&["key_value", "value"], value);
         }
-        Form::Nothing | Form::Text { .. } | Form::IsoText | Form::Number(_) | Form::Binary | Form::Bool | Form::Json(_) => leaf(form, path),
+        Form::Nothing
+        | Form::Text { .. }
+        | Form::IsoText
+        | Form::AnyText { .. }
+        | Form::IsNull
+        | Form::Number(_)
+        | Form::Binary
+        | Form::Bool
+        | Form::Json(_) => leaf(form, path),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::ddl::Dialect;
 use super::form::{Form, JsonForm, NumberForm};
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Unit;
@@ -17,6 +18,9 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct SchemaFile {
     version: u32,
+    /// The engine whose names the columns, and the fields of their structs, have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dialect: Option<Dialect>,
     pub(super) datasets: BTreeMap<String, Vec<Column>>,
 }
 
@@ -36,7 +40,11 @@ pub(in crate::sink) struct Column {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Holds {
     Null,
+    /// Whether there is a NULL.
+    IsNull,
     Text,
+    /// S, N or BOOL as text.
+    AnyText,
     Binary,
     Bool,
     Int64,
@@ -49,6 +57,7 @@ pub(super) enum Holds {
     /// SS, NS or BS, by what the members are.
     Set(Box<Holds>),
     List(Box<Holds>),
+    /// By the maps' keys; the names of the fields follow from them.
     Struct(Vec<(String, Holds)>),
     Map(Box<Holds>),
     Json(Inside),
@@ -79,8 +88,8 @@ pub(super) enum Inside {
 }
 
 impl SchemaFile {
-    pub(in crate::sink) fn new(datasets: BTreeMap<String, Vec<Column>>) -> Self {
-        Self { version: VERSION, datasets }
+    pub(in crate::sink) fn new(dialect: Option<Dialect>, datasets: BTreeMap<String, Vec<Column>>) -> Self {
+        Self { version: VERSION, dialect, datasets }
     }
 
     /// Reads the text of a file.
@@ -110,7 +119,9 @@ impl Holds {
     pub(super) fn of(form: &Form) -> Self {
         match form {
             Form::Nothing => Holds::Null,
+            Form::IsNull => Holds::IsNull,
             Form::Text { .. } => Holds::Text,
+            Form::AnyText { .. } => Holds::AnyText,
             Form::IsoText => Holds::Timestamp(Moments::Iso),
             Form::Number(NumberForm::Integer) => Holds::Int64,
             Form::Number(NumberForm::Moment) => Holds::Timestamp(Moments::WrittenAt),
@@ -125,7 +136,7 @@ impl Holds {
             Form::Set(_, element, _) => Holds::Set(Box::new(Self::of(element))),
             Form::List(element, _) => Holds::List(Box::new(Self::of(element))),
             Form::Struct(fields) => {
-                let names = fields.fields.iter().map(|field| field.name().clone());
+                let names = fields.attributes().map(str::to_owned);
                 Holds::Struct(names.zip(fields.forms.iter().map(Self::of)).collect())
             }
             Form::Map(value, _) => Holds::Map(Box::new(Self::of(value))),
@@ -144,7 +155,9 @@ impl Holds {
     pub(super) fn form(&self) -> Option<Form> {
         Some(match self {
             Holds::Null => Form::Nothing,
+            Holds::IsNull => Form::IsNull,
             Holds::Text => Form::Text { average: 0 },
+            Holds::AnyText => Form::AnyText { average: 0 },
             Holds::Binary => Form::Binary,
             Holds::Bool => Form::Bool,
             Holds::Int64 => Form::Number(NumberForm::Integer),

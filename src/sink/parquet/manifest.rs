@@ -5,8 +5,9 @@
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use serde::{Deserialize, Serialize};
 
-use super::form::{JSON, TYPE};
-use super::layout::{ATTRIBUTE, Layout};
+use super::ddl::Dialect;
+use super::form::{ATTRIBUTE, JSON, TYPE};
+use super::layout::Layout;
 use super::write::folder;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -24,8 +25,27 @@ const VERSION: u32 = 1;
 pub struct Manifest {
     /// 1.
     pub version: u32,
+    /// What the items were read from, where it has a manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+    /// The engine whose names the columns have; `None` where they have those of their attributes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
     /// The datasets that have items, in the order of the pipeline.
     pub datasets: Vec<DatasetFiles>,
+}
+
+/// An export that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// What it is, in words: `full export of table docs at 2026-01-14T10:18:50.622Z`.
+    pub export: String,
+    /// Its ARN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_arn: Option<String>,
+    /// The ARN of its table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_arn: Option<String>,
 }
 
 /// A dataset: its schema and its files.
@@ -52,6 +72,9 @@ pub struct DataFile {
     pub items: u64,
     /// Its size.
     pub bytes: u64,
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// A column, a field of a struct, an element of a list or a value of a map.
@@ -62,13 +85,15 @@ pub struct Column {
     /// What it is in Parquet.
     #[serde(rename = "type")]
     pub kind: ColumnType,
-    /// What it was in `DynamoDB`: a descriptor such as `SS`, or `json`.
+    /// What it was in `DynamoDB`: a descriptor such as `SS`, `json`, or `text` for S, N and BOOL as text. `NULL` in a boolean column says
+    /// where the attribute was NULL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamodb: Option<String>,
     /// What a JSON text holds: `M`, `L`, or `any` value with its descriptor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<String>,
-    /// The attribute that a column's values are of. The one column without holds those that have no column of their own.
+    /// The attribute that a column's values are of; the one column without holds those that have no column of their own. For a field of a
+    /// struct the map's key, where that is not its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribute: Option<String>,
 }
@@ -107,7 +132,11 @@ pub enum ColumnType {
 
 impl Manifest {
     /// What the units wrote of these datasets, each with its id.
-    pub(super) fn of<'l>(layouts: impl Iterator<Item = (DatasetId, &'l Layout)>, written: &[Written]) -> Result<Self> {
+    pub(super) fn of<'l>(
+        layouts: impl Iterator<Item = (DatasetId, &'l Layout)>,
+        dialect: Option<Dialect>,
+        written: &[Written],
+    ) -> Result<Self> {
         let dataset = |(id, layout): (DatasetId, &Layout)| {
             let folder = folder(&layout.dataset);
             let of_it = written.iter().flat_map(|unit| &unit.files).filter(|file| file.path.starts_with(&folder));
@@ -115,6 +144,7 @@ impl Manifest {
                 path: file.path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/"),
                 items: file.items,
                 bytes: file.bytes,
+                sha256: file.sha256.clone(),
             });
             Ok(DatasetFiles {
                 name: layout.dataset.clone(),
@@ -127,7 +157,7 @@ impl Manifest {
         let mut datasets = layouts.map(dataset).collect::<Result<Vec<_>>>()?;
         // A schema that was pinned may have datasets that got nothing; there is no folder of them.
         datasets.retain(|dataset| !dataset.files.is_empty());
-        Ok(Self { version: VERSION, datasets })
+        Ok(Self { version: VERSION, sources: Vec::new(), dialect, datasets })
     }
 
     pub(super) fn json(&self) -> Vec<u8> {

@@ -1,7 +1,6 @@
 //! `parquet:DIR`: one Parquet dataset an entity, one schema a dataset for the whole run, from all of its items.
 //!
-//! Nothing is sampled or dropped, and nothing rounded or turned into a double unless the pipeline declares it. Does not say how engines
-//! should name or cast the columns.
+//! Nothing is sampled or dropped, and nothing rounded, turned into a double, or parted from its type, unless the pipeline declares it.
 //!
 //! | in the items | in Parquet |
 //! |---|---|
@@ -24,17 +23,24 @@
 //! | a name of more than 1,024 bytes | in `__rest` |
 //! | an attribute with a declared type | a column of this type for what fits; the rest as if it were of another type: `name__s`, … |
 //! | an attribute with a declared name | that name in place of its own |
+//! | several types, declared `mixed` as `json` or `text` | one column: JSON text of values with their descriptors; S, N and BOOL as text |
+//! | several types, declared as `reject-minority` | a column of the most frequent type; items with others are rejects |
+//! | NULL, where `nulls` is declared | null, and true in a boolean column `name__null` |
+//! | an attribute that is declared `rest`, or above the declared number of `columns` | in `__rest` |
 //!
-//! JSON text is `DynamoDB` JSON. Columns are in this order: the table's and indexes' keys and the type attribute, then the others in
-//! byte order of their names. Names are kept as they are. Every field says in its metadata what it was: `dynamodb.type` is a
-//! descriptor (`SS`) or `json`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value with
-//! its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's name.
+//! JSON text is `DynamoDB` JSON. Columns are in this order: what is declared to come first, the table's and indexes' keys and the type
+//! attribute, then the others in byte order of their attributes. Names are kept as they are, unless the run writes for an engine
+//! ([`Dialect`]): then columns and fields of structs have names that it takes. Every field says in its metadata what it was: `dynamodb.type`
+//! is a descriptor (`SS`), `json` or `text`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value
+//! with its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's
+//! name, on fields of structs the key's where that is another than the field's.
 //! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
 //! with the files and their items ([`Manifest`]).
 
 #[cfg(feature = "iceberg")]
 mod align;
 mod column;
+mod convert;
 mod ddl;
 mod encode;
 #[cfg(feature = "iceberg")]
@@ -43,6 +49,9 @@ mod form;
 mod layout;
 mod lock;
 mod manifest;
+mod mend;
+mod minority;
+mod naming;
 mod read;
 mod sparse;
 mod write;
@@ -50,10 +59,11 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use self::layout::Layout;
+use self::minority::Refusing;
 use crate::error::{Error, Kind, Result};
-use crate::model::{DatasetId, Targets};
+use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Sink, Spawn, Writer, Written};
+use crate::sink::{Encoder, Settled, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
@@ -61,7 +71,8 @@ pub use self::encode::Payload;
 #[cfg(feature = "iceberg")]
 pub(in crate::sink) use self::fixed::{FieldId, Files};
 pub use self::lock::SchemaFile;
-pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest};
+pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, Source};
+pub use self::minority::Minorities;
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
 #[cfg(feature = "iceberg")]
@@ -74,15 +85,18 @@ pub struct ParquetSink {
     limits: Limits,
     spawn: Spawn,
     layouts: Arc<Layouts>,
+    sources: Vec<Source>,
 }
 
 /// The layouts of all datasets, once the shapes are known.
 struct Layouts {
     targets: Arc<Targets>,
+    /// The engine whose names the columns have.
+    dialect: Option<Dialect>,
     /// By dataset; `None` where the items decide. Empty: everywhere.
-    pinned: Vec<Option<Layout>>,
+    pinned: Vec<Option<Arc<Layout>>>,
     /// By dataset; `None` where there is no item.
-    chosen: OnceLock<Vec<Option<Layout>>>,
+    chosen: OnceLock<Vec<Option<Arc<Layout>>>>,
 }
 
 impl ParquetSink {
@@ -94,8 +108,15 @@ impl ParquetSink {
             overwrite,
             limits: Limits::default(),
             spawn,
-            layouts: Arc::new(Layouts { targets, pinned: Vec::new(), chosen: OnceLock::new() }),
+            layouts: Arc::new(Layouts { targets, dialect: None, pinned: Vec::new(), chosen: OnceLock::new() }),
+            sources: Vec::new(),
         }
+    }
+
+    /// The same sink, whose manifest says what was read.
+    #[must_use]
+    pub fn with_sources(self, sources: Vec<Source>) -> Self {
+        Self { sources, ..self }
     }
 
     /// The same sink with other limits. They decide where row groups and files end, so all units of a run must have the same.
@@ -104,18 +125,32 @@ impl ParquetSink {
         Self { limits, ..self }
     }
 
-    /// The same sink with the columns of a schema, for the datasets that are in it.
+    /// The same sink with the names of columns, and of the fields of their structs, as this engine takes them. To be said before
+    /// [`with_schema`](Self::with_schema).
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        let targets = self.layouts.targets.clone();
+        Self { layouts: Arc::new(Layouts { targets, dialect: Some(dialect), pinned: Vec::new(), chosen: OnceLock::new() }), ..self }
+    }
+
+    /// The same sink with the columns of a schema, for the datasets that are in it, and the names of the engine that it was made for.
     ///
     /// # Errors
-    /// Kind `Input` when there can be no such columns.
+    /// Kind `Input` when there can be no such columns; kind `Usage` when the sink has the names of another engine.
     pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
-        let targets = self.layouts.targets.clone();
-        let pinned = targets
-            .datasets
-            .iter()
-            .map(|dataset| schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns)).transpose());
+        let (targets, dialect) = (self.layouts.targets.clone(), schema.dialect);
+        if self.layouts.dialect.is_some_and(|asked| Some(asked) != dialect) {
+            let name = |dialect: Option<Dialect>| dialect.map_or("none", Dialect::name);
+            return Err(Error::new(Kind::Usage, "the columns of the schema have the names of another dialect")
+                .with("found", name(dialect))
+                .with("expected", name(self.layouts.dialect))
+                .with("hint", "leave out --dialect, or write a new schema with --schema-out and without --schema"));
+        }
+        let pinned = targets.datasets.iter().map(|dataset| {
+            schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns, dialect).map(Arc::new)).transpose()
+        });
         let pinned = pinned.collect::<Result<_>>()?;
-        Ok(Self { layouts: Arc::new(Layouts { targets, pinned, chosen: OnceLock::new() }), ..self })
+        Ok(Self { layouts: Arc::new(Layouts { targets, dialect, pinned, chosen: OnceLock::new() }), ..self })
     }
 
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
@@ -130,10 +165,9 @@ impl ParquetSink {
                 .with("shapes", shapes.len()));
         }
         let layouts = (0..).map(DatasetId).zip(datasets).zip(shapes).map(|((id, dataset), shape)| {
-            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| Layout::of(dataset, shape)).transpose()
+            (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| self.layouts.made_for(dataset, shape))
         });
-        let layouts = layouts.collect::<Result<_>>()?;
-        self.layouts.chosen.set(layouts).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
+        self.layouts.chosen.set(layouts.collect()).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
     }
 }
 
@@ -141,22 +175,27 @@ impl ParquetSink {
     /// The columns of all datasets that have some.
     pub(in crate::sink) fn schema_file(&self) -> SchemaFile {
         let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
-        SchemaFile::new(datasets.collect())
+        SchemaFile::new(self.layouts.dialect, datasets.collect())
     }
 }
 
 impl Layouts {
     fn manifest(&self, written: &[Written]) -> Result<Manifest> {
-        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?)));
-        Manifest::of(layouts, written)
+        let layouts = (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, _)| Some((id, self.layout(id)?.as_ref())));
+        Manifest::of(layouts, self.dialect, written)
+    }
+
+    /// The one for items of this shape.
+    fn made_for(&self, dataset: &Dataset, shape: &Shape) -> Arc<Layout> {
+        Arc::new(Layout::of(dataset, shape, self.dialect))
     }
 
     /// The pinned one, else the one that was chosen.
-    fn layout(&self, id: DatasetId) -> Option<&Layout> {
+    fn layout(&self, id: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned(id).or_else(|| self.chosen.get()?.get(id.index())?.as_ref())
     }
 
-    fn pinned(&self, dataset: DatasetId) -> Option<&Layout> {
+    fn pinned(&self, dataset: DatasetId) -> Option<&Arc<Layout>> {
         self.pinned.get(dataset.index())?.as_ref()
     }
 
@@ -165,11 +204,11 @@ impl Layouts {
     }
 
     /// All that are known, by the names of their datasets.
-    fn all(&self) -> impl Iterator<Item = (&str, &Layout)> {
+    fn all(&self) -> impl Iterator<Item = (&str, &Arc<Layout>)> {
         (0..).map(DatasetId).zip(&self.targets.datasets).filter_map(|(id, dataset)| Some((dataset.name.as_str(), self.layout(id)?)))
     }
 
-    fn get(&self, dataset: DatasetId) -> Result<&Layout> {
+    fn get(&self, dataset: DatasetId) -> Result<&Arc<Layout>> {
         if let Some(pinned) = self.pinned(dataset) {
             return Ok(pinned);
         }
@@ -203,7 +242,21 @@ impl Sink for ParquetSink {
         true
     }
 
+    fn writes_ahead(&self) -> bool {
+        !Minorities::are_refused(&self.layouts.targets)
+    }
+
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+        let findings = self.learn(shapes)?;
+        Ok(Settled { findings, written: mend::mend(&self.folder, &self.layouts, shapes, written, &self.spawn)? })
+    }
+
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
+            if !self.layouts.is_pinned(id) {
+                Layout::check(dataset, shape)?;
+            }
+        }
         self.set_shapes(shapes)?;
         let mut findings = Vec::new();
         for ((id, dataset), shape) in (0..).map(DatasetId).zip(&self.layouts.targets.datasets).zip(shapes) {
@@ -230,14 +283,15 @@ impl Sink for ParquetSink {
     }
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
-        Ok(Box::new(write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone())))
+        let writer = write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone());
+        Ok(Box::new(Refusing::new(writer)))
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {
         let mut files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| (file.path.clone(), file.bytes)).collect();
         let staging = self.folder.staging()?;
         let mut file = staging.create(MANIFEST.as_ref())?;
-        file.put(&self.layouts.manifest(written)?.json())?;
+        file.put(&Manifest { sources: self.sources.clone(), ..self.layouts.manifest(written)? }.json())?;
         files.push((MANIFEST.into(), file.finish()?));
         staging.publish(&files)
     }

@@ -1,17 +1,18 @@
 //! Reads back what the sink wrote: rows become items again, by the types of the columns and by what their fields say in their metadata.
 //!
-//! What the columns cannot tell apart is in no item: a NULL in an item or a map is taken for an absent attribute. In JSON texts and as an
-//! element of a list it is read as it is. Everything else comes back as it was, numbers in one spelling. Files of others are refused.
+//! What the columns cannot tell apart is in no item: a NULL in a map, or in an item where no column says so, is taken for an absent
+//! attribute. In JSON texts and as an element of a list it is read as it is. Where S, N and BOOL became text, it is S. Everything else comes
+//! back as it was, numbers in one spelling. Files of others are refused.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray};
-use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Field, Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{Decimal128Type, DecimalType, Field, Float64Type, Int64Type, TimestampMicrosecondType};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
-use super::form::{EPOCH, JSON, JsonForm, TYPE};
-use super::layout::{ATTRIBUTE, ENTITY};
+use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm, attribute_of};
+use super::layout::ENTITY;
 use crate::codec::ddb_json;
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::{digits_below, iso};
@@ -37,28 +38,6 @@ struct Column {
     form: Form,
 }
 
-/// What the values at a position are.
-#[derive(Debug)]
-enum Form {
-    Nothing,
-    Text,
-    Integer,
-    /// Microseconds as text.
-    Iso,
-    /// Microseconds as a number of these units.
-    Epoch(Unit),
-    Double,
-    Decimal,
-    NumberText,
-    Binary,
-    Bool,
-    Set(Type, Box<Form>),
-    List(Box<Form>),
-    Struct(Vec<(String, Form)>),
-    Map(Box<Form>),
-    Json(JsonForm),
-}
-
 impl ParquetFile {
     /// Opens a file of this machine.
     ///
@@ -76,7 +55,7 @@ impl ParquetFile {
         };
         let entity = metadata.schema().metadata().get(ENTITY).ok_or_else(|| foreign(format!("no `{ENTITY}` in its metadata")))?;
         let column = |field: &Field| {
-            let form = Form::of(field).ok_or_else(|| foreign(format!("column `{}` of type {}", field.name(), field.data_type())))?;
+            let form = Form::of_field(field).ok_or_else(|| foreign(format!("column `{}` of type {}", field.name(), field.data_type())))?;
             Ok(Column { attribute: field.metadata().get(ATTRIBUTE).cloned(), form })
         };
         let columns = metadata.schema().fields().iter().map(|field| column(field)).collect::<Result<_>>()?;
@@ -152,44 +131,8 @@ impl ParquetFile {
 }
 
 impl Form {
-    /// What the values of a field are; `None` where the field does not say it.
-    fn of(field: &Field) -> Option<Self> {
-        let kind = field.metadata().get(TYPE)?.as_str();
-        if kind == "json" {
-            return Some(Form::Json(match field.metadata().get(JSON)?.as_str() {
-                "any" => JsonForm::Tagged,
-                inside => JsonForm::Inside(Type::from_descriptor(inside)?),
-            }));
-        }
-        Some(match (Type::from_descriptor(kind)?, field.data_type()) {
-            (Type::Null, DataType::Utf8) => Form::Nothing,
-            (Type::S, DataType::Utf8) => Form::Text,
-            (Type::N, DataType::Int64) => Form::Integer,
-            (Type::S, DataType::Timestamp(..)) => Form::Iso,
-            (Type::N, DataType::Timestamp(..)) => {
-                Form::Epoch(field.metadata().get(EPOCH).map_or(Some(Unit::Micros), |unit| Unit::from_name(unit))?)
-            }
-            (Type::N, DataType::Float64) => Form::Double,
-            (Type::N, DataType::Decimal128(..)) => Form::Decimal,
-            (Type::N, DataType::Utf8) => Form::NumberText,
-            (Type::B, DataType::Binary) => Form::Binary,
-            (Type::Bool, DataType::Boolean) => Form::Bool,
-            (kind @ (Type::Ss | Type::Ns | Type::Bs), DataType::List(element)) => Form::Set(kind, Box::new(Self::of(element)?)),
-            (Type::L, DataType::List(element)) => Form::List(Box::new(Self::of(element)?)),
-            (Type::M, DataType::Struct(fields)) => {
-                let field = |field: &Field| Some((field.name().clone(), Self::of(field)?));
-                Form::Struct(fields.iter().map(|inner| field(inner)).collect::<Option<_>>()?)
-            }
-            (Type::M, DataType::Map(entries, _)) => {
-                let DataType::Struct(entry) = entries.data_type() else { return None };
-                Form::Map(Box::new(Self::of(entry.get(1)?)?))
-            }
-            _ => return None,
-        })
-    }
-
     /// The value at a place of an array; `None` where it is null.
-    fn value<'a>(&self, array: &'a dyn Array, at: usize, arena: &'a Arena) -> std::result::Result<Option<Value<'a>>, String>
+    pub(super) fn value<'a>(&self, array: &'a dyn Array, at: usize, arena: &'a Arena) -> std::result::Result<Option<Value<'a>>, String>
     where
         Self: 'a,
     {
@@ -199,35 +142,40 @@ impl Form {
         let plain = |number: &str| Value::N(arena.alloc_str(number));
         Ok(Some(match self {
             Form::Nothing => return Err("a text in a column that holds nothing".to_owned()),
-            Form::Text => Value::S(array.as_string::<i32>().value(at)),
-            Form::NumberText => Value::N(array.as_string::<i32>().value(at)),
-            Form::Integer => plain(&array.as_primitive::<Int64Type>().value(at).to_string()),
-            Form::Iso => Value::S(arena.alloc_str(&iso(array.as_primitive::<TimestampMicrosecondType>().value(at)))),
-            Form::Epoch(unit) => plain(&of_micros(array.as_primitive::<TimestampMicrosecondType>().value(at), *unit)),
-            Form::Double => plain(&array.as_primitive::<Float64Type>().value(at).to_string()),
-            Form::Decimal => {
+            Form::IsNull if array.as_boolean().value(at) => Value::Null,
+            Form::IsNull => return Ok(None),
+            Form::Text { .. } | Form::AnyText { .. } => Value::S(array.as_string::<i32>().value(at)),
+            Form::Number(NumberForm::Text) => Value::N(array.as_string::<i32>().value(at)),
+            Form::Number(NumberForm::Integer) => plain(&array.as_primitive::<Int64Type>().value(at).to_string()),
+            Form::IsoText => Value::S(arena.alloc_str(&iso(array.as_primitive::<TimestampMicrosecondType>().value(at)))),
+            Form::Number(form @ (NumberForm::Epoch(_) | NumberForm::Moment)) => {
+                let unit = if let NumberForm::Epoch(unit) = form { *unit } else { Unit::Micros };
+                plain(&of_micros(array.as_primitive::<TimestampMicrosecondType>().value(at), unit))
+            }
+            Form::Number(NumberForm::Double) => plain(&array.as_primitive::<Float64Type>().value(at).to_string()),
+            Form::Number(NumberForm::Decimal(..)) => {
                 let decimals = array.as_primitive::<Decimal128Type>();
                 plain(&Decimal128Type::format_decimal(decimals.value(at), decimals.precision(), decimals.scale()))
             }
             Form::Binary => Value::B(array.as_binary::<i32>().value(at)),
             Form::Bool => Value::Bool(array.as_boolean().value(at)),
-            Form::Set(kind, element) => element.set(*kind, array.as_list::<i32>(), at, arena)?,
-            Form::List(element) => {
+            Form::Set(kind, element, _) => element.set_at(*kind, array.as_list::<i32>(), at, arena)?,
+            Form::List(element, _) => {
                 let mut elements = Vec::new();
-                element.elements(array.as_list::<i32>(), at, arena, |value| elements.push(value.unwrap_or(Value::Null)))?;
+                element.elements_at(array.as_list::<i32>(), at, arena, |value| elements.push(value.unwrap_or(Value::Null)))?;
                 Value::L(arena.alloc_slice_copy(&elements))
             }
-            Form::Struct(fields) => {
+            Form::Struct(inner) => {
                 let columns = array.as_struct().columns();
                 let mut members: Vec<Attribute<'a>> = Vec::new();
-                for ((name, form), column) in fields.iter().zip(columns) {
+                for ((field, form), column) in inner.fields.iter().zip(&inner.forms).zip(columns) {
                     if let Some(value) = form.value(column.as_ref(), at, arena)? {
-                        members.push((arena.alloc_str(name), value));
+                        members.push((arena.alloc_str(attribute_of(field)), value));
                     }
                 }
                 Value::M(arena.alloc_slice_copy(&members))
             }
-            Form::Map(form) => {
+            Form::Map(form, _) => {
                 let map: &MapArray = array.as_map();
                 let (keys, values) = (map.keys().as_string::<i32>(), map.values());
                 let mut members: Vec<Attribute<'a>> = Vec::new();
@@ -248,9 +196,9 @@ impl Form {
         }))
     }
 
-    fn set<'a>(&self, kind: Type, lists: &'a ListArray, at: usize, arena: &'a Arena) -> std::result::Result<Value<'a>, String> {
+    fn set_at<'a>(&self, kind: Type, lists: &'a ListArray, at: usize, arena: &'a Arena) -> std::result::Result<Value<'a>, String> {
         let (mut texts, mut binaries) = (Vec::new(), Vec::new());
-        self.elements(lists, at, arena, |value| match value {
+        self.elements_at(lists, at, arena, |value| match value {
             Some(Value::S(text) | Value::N(text)) => texts.push(text),
             Some(Value::B(bytes)) => binaries.push(bytes),
             _ => {}
@@ -264,7 +212,7 @@ impl Form {
         }
     }
 
-    fn elements<'a>(
+    fn elements_at<'a>(
         &self,
         lists: &'a ListArray,
         at: usize,
@@ -284,15 +232,15 @@ fn of_micros(micros: i64, unit: Unit) -> String {
     Decimal128Type::format_decimal(i128::from(micros), Decimal128Type::MAX_PRECISION, scale)
 }
 
-/// The item without what the columns cannot tell apart: attributes and members of maps that are NULL; how a moment is written where the
-/// column is a timestamp; digits beyond a double. To be compared with an item that was read back, which has none either once it went
-/// through here.
+/// The item without what the columns cannot tell apart: members of maps that are NULL, and attributes where no column says so; how a moment
+/// is written where the column is a timestamp; digits beyond a double; whether it was S, N or BOOL where that is declared to become text. To
+/// be compared with an item that was read back, which has none either once it went through here.
 #[must_use]
 pub fn comparable<'a>(item: &Item<'a>, declared: &Declared) -> Item<'a> {
     let arena = item.arena();
     let mut kept = Item::new_in(arena);
     for (name, value) in item.attributes() {
-        if !matches!(value, Value::Null) {
+        if !matches!(value, Value::Null) || declared.tells_null(name) {
             kept.push(name, without_nulls(*value, arena));
         }
     }

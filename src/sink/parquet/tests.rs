@@ -1,5 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
+mod ahead;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::canonical::write_item;
 use crate::codec::generate::{self, items};
-use crate::model::{Arena, ColumnType, Dataset, Declared, EntityId, FileId, Item, Origin, Raw, Row, Value};
+use crate::model::{Arena, ColumnType, Declared, EntityId, FileId, Item, Mixed, Nulls, Origin, Raw, Row, Value};
 use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
 use crate::store::Location;
 
@@ -152,7 +154,9 @@ fn written_with_leading(leading: &[&str], items: &[Attributes<'_>]) -> Vec<Strin
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     let items: Vec<Item<'_>> = items.iter().map(|attributes| item(&arena, attributes)).collect();
     is_read_back(&path, &items);
-    columns_of(&read(&path))
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(None, &targets, &items, &columns);
+    columns
 }
 
 fn canonical(item: &Item<'_>, declared: &Declared) -> Vec<u8> {
@@ -441,9 +445,11 @@ fn an_error_of_the_file_is_told_as_it_is_and_others_name_the_dataset() {
             Err(self.0())
         }
     }
-    let layout = Layout::of(&targets(&[("Doc", &["PK"])]).datasets[0], &Shape::new(&["PK"])).unwrap();
+    let layout = Layout::of(&targets(&[("Doc", &["PK"])]).datasets[0], &Shape::new(&["PK"]), None);
     let failure = |error| {
-        let mut file = SerializedFileWriter::new(Failing(error), layout.file.schema.clone(), layout.file.properties.clone()).unwrap();
+        let mut file =
+            SerializedFileWriter::new(Failing(error), layout.file().unwrap().schema.clone(), layout.file().unwrap().properties.clone())
+                .unwrap();
         write::cannot_write(&layout, file.finish().err().unwrap())
     };
     let error = failure(|| io::Error::other(Error::new(Kind::Service, "S3 denies access")));
@@ -467,7 +473,9 @@ fn the_file_names_its_entity_and_every_column_its_attribute() {
     let written = run(dir.path(), &targets, &chunks, Limits::default(), at_once());
     let path = Path::new("Dok%2F%C3%A4/part-u00001-0000.parquet");
     let bytes = std::fs::metadata(dir.path().join(path)).unwrap().len();
-    assert_eq!(written.files, [WrittenFile { path: path.to_owned(), items: 2, bytes }]);
+    assert!(
+        matches!(written.files.as_slice(), [WrittenFile { path: known, items: 2, bytes: size, schema: Some(_), sha256: Some(_) }] if known == path && *size == bytes)
+    );
     assert_eq!(written.bytes, bytes);
 
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(dir.path().join(path)).unwrap()).unwrap();
@@ -505,7 +513,10 @@ fn the_manifest_says_what_every_column_and_file_is() {
     let [dataset] = manifest.datasets.as_slice() else { panic!("{manifest:?}") };
     assert_eq!((dataset.name.as_str(), dataset.folder.as_str(), dataset.items), ("A b", "A%20b", 1));
     let file = &written.files[0];
-    assert_eq!(dataset.files, [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes }]);
+    assert_eq!(
+        dataset.files,
+        [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes, sha256: file.sha256.clone() }]
+    );
     let text = |column: &Column| serde_json::to_string(column).unwrap();
     assert_eq!(
         dataset.columns.iter().map(text).collect::<Vec<_>>(),
@@ -728,7 +739,7 @@ fn the_schema_does_not_depend_on_how_items_were_shared_among_workers() {
             }
             whole.merge(&shape);
         }
-        Layout::of(&targets(&[("Doc", &["k4"])]).datasets[0], &whole).unwrap().schema
+        Layout::of(&targets(&[("Doc", &["k4"])]).datasets[0], &whole, None).schema
     };
     let one = schema(vec![(0..40).collect()]);
     assert_eq!(one, schema((0..40).rev().map(|at| vec![at]).collect()));
@@ -747,7 +758,7 @@ fn the_time_of_a_change_is_a_timestamp_and_an_attribute_of_that_name_is_not() {
             attributes.iter().for_each(|(name, value)| item.push(name, *value));
             shape.observe(&item);
         }
-        Layout::of(&targets.datasets[0], &shape).unwrap().schema
+        Layout::of(&targets.datasets[0], &shape, None).schema
     };
     let change: &[_] = &[("PK", Value::S("a")), ("_written_at", Value::N("1768386096366933")), ("_op", Value::S("put"))];
     let changes = schema(&[change, change]);
@@ -761,12 +772,26 @@ fn declared(types: &[(&str, &str)], names: &[(&str, &str)]) -> Declared {
     Declared {
         types: types.iter().map(|(name, column)| ((*name).to_owned(), ColumnType::parse(column).unwrap())).collect(),
         names: names.iter().map(|(name, column)| ((*name).to_owned(), (*column).to_owned())).collect(),
-        strict: false,
+        ..Declared::default()
+    }
+}
+
+fn sink_for(dialect: Option<Dialect>, dir: &Path, targets: &Arc<Targets>) -> ParquetSink {
+    let sink = ParquetSink::new(dir.to_owned(), false, targets.clone(), at_once());
+    match dialect {
+        Some(dialect) => sink.with_dialect(dialect),
+        None => sink,
     }
 }
 
 /// The columns of one dataset of which this was declared, after a way through a file; and what is told of them.
 fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<String>, Vec<String>) {
+    let (columns, findings, _) = written_for(None, declared, items);
+    (columns, findings)
+}
+
+/// The same with the names of an engine; and the manifest.
+fn written_for(dialect: Option<Dialect>, declared: Declared, items: &[Attributes<'_>]) -> (Vec<String>, Vec<String>, Manifest) {
     let arena = Arena::new();
     let dir = tempfile::tempdir().unwrap();
     let dataset = Dataset { name: "Doc".to_owned(), declared, ..Dataset::default() };
@@ -780,7 +805,7 @@ fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<Str
         shape.merge(&one);
     }
     let targets = Arc::new(Targets { datasets: vec![dataset], ..Targets::default() });
-    let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
+    let sink = sink_for(dialect, dir.path(), &targets);
     sink.prepare(Begin::Anew).unwrap();
     let findings = sink.learn(&[shape]).unwrap();
     let encoder = sink.encoder();
@@ -790,7 +815,197 @@ fn written_as_declared(declared: Declared, items: &[Attributes<'_>]) -> (Vec<Str
     sink.commit(std::slice::from_ref(&written)).unwrap();
     let path = dir.path().join("Doc/part-u00001-0000.parquet");
     is_given_back(&path, &items, &targets.datasets[0].declared);
-    (columns_of(&read(&path)), findings)
+    let manifest = Manifest::read(&Location::Local(dir.path().to_owned())).unwrap();
+    let columns = columns_of(&read(&path));
+    ahead::is_settled_as(dialect, &targets, &items, &columns);
+    (columns, findings, manifest)
+}
+
+fn mixed_of(mixed: &[(&str, Mixed)]) -> Declared {
+    Declared { mixed_of: mixed.iter().map(|(name, mixed)| ((*name).to_owned(), *mixed)).collect(), ..Declared::default() }
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// The names of these columns.
+fn names_of(columns: &[String]) -> Vec<&str> {
+    columns.iter().filter_map(|column| column.split_once(": ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn mixed_types_become_what_is_declared_of_them() {
+    let items: [Attributes<'_>; 4] = [
+        &[("j", N("1")), ("t", S("7")), ("s", N("1")), ("one", N("1E2"))],
+        &[("j", S("1")), ("t", N("7.50")), ("s", N("2"))],
+        &[("j", L(&[Null])), ("t", Bool(true)), ("s", S("x"))],
+        &[("j", Null), ("t", N("1E3"))],
+    ];
+    let declared = Declared { mixed: Mixed::Json, ..mixed_of(&[("t", Mixed::Text), ("s", Mixed::Split)]) };
+    let (columns, findings) = written_as_declared(declared, &items);
+    assert_eq!(
+        columns,
+        [
+            r#"j: Utf8 json any = {"N":"1"} | {"S":"1"} | {"L":[{"NULL":true}]} | -"#,
+            "one: Int64 N = 100 | - | - | -",
+            "s: Int64 N = 1 | 2 | - | -",
+            "s__s: Utf8 S = - | - | x | -",
+            "t: Utf8 text = 7 | 7.5 | true | 1000",
+        ]
+    );
+    assert_eq!(findings, ["Doc: values of `t` are text in `t`, which does not say what they were: 2 N, 1 S, 1 BOOL"]);
+}
+
+#[test]
+fn what_has_no_text_cannot_become_text() {
+    let dataset = Dataset { name: "Doc".to_owned(), declared: mixed_of(&[("t", Mixed::Text)]), ..Dataset::default() };
+    let arena = Arena::new();
+    let mut shape = Shape::of_dataset(&dataset);
+    for value in [S("x"), L(&[]), S("y")] {
+        shape.observe(&item(&arena, &[("t", value)]));
+    }
+    let error = Layout::check(&dataset, &shape).unwrap_err();
+    let told = error.to_string();
+    assert!(error.kind() == Kind::Input && told.contains("found: 2 S, 1 L") && told.contains("attribute: t"), "{told}");
+}
+
+#[test]
+fn a_null_is_told_from_no_attribute_where_that_is_declared() {
+    let items: [Attributes<'_>; 3] = [
+        &[("a", N("1")), ("a__null", S("x")), ("b", Null), ("c", Null), ("d", S("y"))],
+        &[("a", Null), ("m", M(&[("x", Null)]))],
+        &[("b", S("z"))],
+    ];
+    let some = Declared { nulls: Nulls::Of(["a", "d", "e"].map(str::to_owned).into()), ..Declared::default() };
+    let (columns, findings) = written_as_declared(some, &items);
+    assert_eq!(
+        columns,
+        [
+            "a: Int64 N = 1 | - | -",
+            "a__null_: Boolean NULL = - | true | -",
+            "a__null: Utf8 S = x | - | -",
+            "b: Utf8 S = - | - | z",
+            "c: Utf8 NULL = - | - | -",
+            "d: Utf8 S = y | - | -",
+            "d__null: Boolean NULL = - | - | -",
+            "m: {x: Utf8 NULL} M = - | {x: -} | -",
+        ]
+    );
+    assert_eq!(findings, ["Doc: no item has `e`, of which something is declared"]);
+    let all = Declared { nulls: Nulls::All, ..Declared::default() };
+    let (columns, _) = written_as_declared(all.clone(), &items);
+    assert_eq!(names_of(&columns), ["a", "a__null_", "a__null", "b", "b__null", "c", "c__null", "d", "m"]);
+    // It is a difference then.
+    let arena = Arena::new();
+    let (null, absent) = (item(&arena, &[("a", S("k")), ("b", Null)]), item(&arena, &[("a", S("k"))]));
+    assert_ne!(canonical(&null, &all), canonical(&absent, &all));
+    assert_eq!(canonical(&null, &Declared::default()), canonical(&absent, &Declared::default()));
+}
+
+#[test]
+fn a_null_that_a_pinned_schema_cannot_tell_does_not_fit_it() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let sink = |nulls: Nulls| {
+        let dataset = Dataset { name: "Doc".to_owned(), declared: Declared { nulls, ..Declared::default() }, ..Dataset::default() };
+        ParquetSink::new(dir.path().to_owned(), false, Arc::new(Targets { datasets: vec![dataset], ..Targets::default() }), at_once())
+    };
+    let chunks = vec![vec![(0, vec![item(&arena, &[("a", S("x"))]), item(&arena, &[("a", Null)])])]];
+    let schema_of = |nulls: Nulls| {
+        let first = sink(nulls);
+        first.set_shapes(&shapes_of(1, &chunks)).unwrap();
+        SchemaFile::parse(&first.schema().unwrap().unwrap()).unwrap()
+    };
+    let check = |schema: &SchemaFile, nulls: Nulls| {
+        sink(nulls).with_schema(schema).unwrap().checker().unwrap().encode(&outgoing(&chunks[0])).map(drop)
+    };
+    let (with, without) = (schema_of(Nulls::All), schema_of(Nulls::default()));
+    check(&with, Nulls::All).unwrap();
+    check(&with, Nulls::default()).unwrap();
+    check(&without, Nulls::default()).unwrap();
+    let error = check(&without, Nulls::All).unwrap_err();
+    assert!(error.kind() == Kind::Input && error.to_string().contains("type: NULL"), "{error}");
+}
+
+#[test]
+fn declared_attributes_come_first_and_others_share_a_column() {
+    let items: [Attributes<'_>; 2] = [
+        &[("debug", Bool(true)), ("tmp_a", N("1")), ("tmp_b", Null), ("z", S("z")), ("y", S("y")), ("tmp_c", S("c")), ("tmp", S("t"))],
+        &[("y", S("y")), ("k", S("k"))],
+    ];
+    let declared = Declared {
+        order: names(&["z", "none", "k"]),
+        rest: names(&["debug", "tmp_*"]).into_iter().collect(),
+        names: BTreeMap::from([("tmp_c".to_owned(), "c".to_owned())]),
+        nulls: Nulls::Of(["y".to_owned()].into()),
+        ..Declared::default()
+    };
+    let (columns, findings) = written_as_declared(declared, &items);
+    assert_eq!(names_of(&columns), ["z", "k", "tmp", "c", "y", "y__null", "__rest"]);
+    assert!(columns[6].contains(r#"= {"debug":{"BOOL":true},"tmp_a":{"N":"1"},"tmp_b":{"NULL":true}} | -"#), "{columns:?}");
+    assert_eq!(findings, ["Doc: no item has `none`, of which something is declared"]);
+}
+
+#[test]
+fn with_fewer_columns_the_attributes_of_the_fewest_items_share_one() {
+    let items: [Attributes<'_>; 2] =
+        [&[("a", S("a")), ("b", M(&[("x", N("1")), ("y", N("2"))])), ("c", S("c"))], &[("b", M(&[("x", N("1"))])), ("c", S("d"))]];
+    let with = |columns| written_as_declared(Declared { columns: Some(columns), ..Declared::default() }, &items).0;
+    assert_eq!(names_of(&with(4)), ["a", "b", "c"]);
+    assert_eq!(names_of(&with(3)), ["b", "c", "__rest"]);
+    assert_eq!(names_of(&with(2)), ["b", "__rest"]);
+    let asked = Declared { columns: Some(1), order: names(&["a"]), ..Declared::default() };
+    assert_eq!(names_of(&written_as_declared(asked, &items).0), ["a", "__rest"]);
+}
+
+const DIALECTS: [Dialect; 7] =
+    [Dialect::DuckDb, Dialect::Spark, Dialect::Athena, Dialect::Redshift, Dialect::Snowflake, Dialect::BigQuery, Dialect::ClickHouse];
+
+/// Names that one or the other engine does not take, or takes for one.
+const ODD: [&str; 12] =
+    ["createdAt", "createdat", "GSI1-PK", "Status#Date", "2nd", "a b", "a,b", "Größe", "_PARTITIONTIME", "tab\there", "select", "a.b"];
+
+#[test]
+fn names_are_as_each_engine_takes_them_in_structs_too_and_are_found_again() {
+    let long = "x".repeat(310);
+    let attributes: Vec<&str> = ODD.into_iter().chain([long.as_str()]).collect();
+    let inner: Vec<_> = attributes.iter().map(|name| (*name, N("1"))).collect();
+    let nested = [M(&inner)];
+    let item: Vec<_> = attributes.iter().map(|name| (*name, S("v"))).chain([("m", M(&inner)), ("l", L(&nested))]).collect();
+    let mixed: Vec<_> = attributes.iter().map(|name| (*name, N("1"))).collect();
+    let location = |dialect| if dialect == Dialect::BigQuery { "gs://lake" } else { "s3://lake" };
+    for dialect in DIALECTS {
+        let (columns, _, manifest) = written_for(Some(dialect), Declared::default(), &[&item, &mixed, &item]);
+        assert_eq!(columns.len(), 2 * attributes.len() + 2, "{dialect:?}");
+        assert_eq!(manifest.dialect, Some(dialect));
+        let statements = ddl(&manifest, dialect, location(dialect)).unwrap();
+        assert!(statements.notes.is_empty() && statements.refused == 0, "{dialect:?}: {:?}", statements.notes);
+        assert!(!statements.sql.contains("LOAD DATA") && !statements.sql.contains("caseSensitive"), "{dialect:?}");
+        let known: BTreeMap<&str, &str> = manifest.datasets[0]
+            .columns
+            .iter()
+            .filter(|column| column.attribute.is_some() && column.dynamodb.as_deref() == Some("S"))
+            .map(|column| (column.attribute.as_deref().unwrap(), column.name.as_str()))
+            .collect();
+        let expected = match dialect {
+            Dialect::DuckDb => ["createdAt", "createdat_", "GSI1-PK", "Status#Date", "2nd", "a b", "_PARTITIONTIME"],
+            Dialect::Spark => ["createdAt", "createdat_", "GSI1-PK", "Status#Date", "2nd", "a_b", "_PARTITIONTIME"],
+            Dialect::Athena | Dialect::Redshift => ["createdat_", "createdat", "gsi1_pk", "status_date", "2nd", "a_b", "_partitiontime"],
+            Dialect::Snowflake => ["createdAt", "createdat_", "GSI1_PK", "Status_Date", "_2nd", "a_b", "_PARTITIONTIME"],
+            Dialect::BigQuery => ["createdAt", "createdat_", "GSI1_PK", "Status_Date", "_2nd", "a_b", "__PARTITIONTIME"],
+            Dialect::ClickHouse => ["createdAt", "createdat", "GSI1-PK", "Status#Date", "2nd", "a b", "_PARTITIONTIME"],
+        };
+        let found = ["createdAt", "createdat", "GSI1-PK", "Status#Date", "2nd", "a b", "_PARTITIONTIME"].map(|name| known[name]);
+        assert_eq!(found, expected, "{dialect:?}");
+        let manifest::ColumnType::List(element) = &manifest.datasets[0].columns.iter().find(|column| column.name == "l").unwrap().kind
+        else {
+            panic!("a list")
+        };
+        let manifest::ColumnType::Struct(fields) = &element.kind else { panic!("of structs") };
+        let field = fields.iter().find(|field| field.attribute.as_deref().unwrap_or(&field.name) == "GSI1-PK").unwrap();
+        assert_eq!(field.name, expected[2], "{dialect:?}");
+    }
 }
 
 #[test]

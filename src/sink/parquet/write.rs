@@ -13,14 +13,17 @@ use arrow::datatypes::FieldRef;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
+use sha2::{Digest as _, Sha256};
 
 use super::Layouts;
+use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::form::Form;
 use super::layout::Layout;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
+use crate::shape::Shape;
 use crate::sink::{LateReject, Payload as AnyPayload, Spawn, Writer, Written, WrittenFile};
 use crate::store::{StagedFile, Staging};
 
@@ -70,29 +73,38 @@ const COLUMN_CHUNKS: usize = 32 * 1024;
 struct Dataset {
     batches: Vec<Batch>,
     bytes: usize,
+    /// That of all items of the unit so far, where the layouts are made on the way.
+    shape: Option<Shape>,
     file: Option<OpenFile>,
     /// Files begun so far.
     files: u32,
 }
 
 struct OpenFile {
+    layout: Arc<Layout>,
     path: PathBuf,
     items: u64,
     writer: SerializedFileWriter<Lent>,
 }
 
-/// The file of a Parquet writer. It is taken back by hand, since the writer gives it back only with errors that have lost their words.
-struct Lent(Option<StagedFile>);
+/// The file of a Parquet writer, with the checksum of what was written. It is taken back by hand, since the writer gives it back only with
+/// errors that have lost their words.
+pub(super) struct Lent {
+    file: Option<StagedFile>,
+    sha256: Sha256,
+}
 
 impl Lent {
     fn file(&mut self) -> io::Result<&mut StagedFile> {
-        self.0.as_mut().ok_or_else(|| io::Error::other("the file was taken back"))
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file was taken back"))
     }
 }
 
 impl io::Write for Lent {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file()?.write(bytes)
+        let written = self.file()?.write(bytes)?;
+        self.sha256.update(&bytes[..written]);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -103,15 +115,16 @@ impl io::Write for Lent {
 /// A row group that the pool encodes.
 struct RowGroup {
     dataset: DatasetId,
+    layout: Arc<Layout>,
     rows: u64,
     jobs: usize,
     finished: Receiver<(usize, Encoded)>,
 }
 
-type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetError>;
+pub(super) type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetError>;
 
 /// One column of a row group.
-struct Column {
+pub(super) struct Column {
     field: FieldRef,
     pieces: Vec<Piece>,
     /// Of its leaves.
@@ -152,6 +165,12 @@ impl ParquetWriter {
     fn add(&mut self, batch: Batch) -> Result<()> {
         let Batch { dataset, bytes, .. } = batch;
         let waiting = self.datasets.entry(dataset).or_default();
+        if let Some(shape) = &batch.shape {
+            match &mut waiting.shape {
+                Some(all) => all.merge(shape),
+                None => waiting.shape = Some(Shape::clone(shape)),
+            }
+        }
         waiting.batches.push(batch);
         waiting.bytes += bytes;
         self.buffered += bytes;
@@ -177,11 +196,11 @@ impl ParquetWriter {
         while self.in_flight.len() >= self.limits.in_flight.max(1) {
             self.append_oldest()?;
         }
-        let layout = self.layouts.get(dataset)?;
+        let (layout, batches) = self.as_one(dataset, batches)?;
         let rows = batches.iter().map(|batch| batch.rows as u64).sum();
-        let jobs = share_out(columns_of(layout, batches)?, self.limits.job);
+        let jobs = share_out(columns_of(&layout, batches)?, self.limits.job);
         let (sender, finished) = channel();
-        self.in_flight.push_back(RowGroup { dataset, rows, jobs: jobs.len(), finished });
+        self.in_flight.push_back(RowGroup { dataset, layout, rows, jobs: jobs.len(), finished });
         for (at, job) in jobs.into_iter().enumerate() {
             let sender = sender.clone();
             // Nobody listens any more when the lane has failed; its error is the one that counts.
@@ -190,23 +209,48 @@ impl ParquetWriter {
         Ok(())
     }
 
+    /// The batches of a row group in one layout: that of all items of the unit so far, where each batch has one of its own.
+    fn as_one(&mut self, dataset: DatasetId, batches: Vec<Batch>) -> Result<(Arc<Layout>, Vec<Batch>)> {
+        let Some(shape) = &self.datasets.entry(dataset).or_default().shape else {
+            return Ok((self.layouts.get(dataset)?.clone(), batches));
+        };
+        let layout = self.layouts.made_for(self.layouts.targets.dataset(dataset), shape);
+        let mut way: Option<(Arc<Layout>, Way)> = None;
+        let mut as_one = Vec::with_capacity(batches.len());
+        for batch in batches {
+            if batch.layout.schema == layout.schema {
+                as_one.push(batch);
+                continue;
+            }
+            if way.as_ref().is_none_or(|(from, _)| from.schema != batch.layout.schema) {
+                let found = Way::new(&batch.layout, &layout);
+                self.written.inexact |= !found.is_exact(&batch.layout, &layout, shape);
+                way = Some((batch.layout.clone(), found));
+            }
+            let (_, way) = way.as_ref().expect("it was found above");
+            as_one.push(convert(batch, way, &layout)?);
+        }
+        Ok((layout, as_one))
+    }
+
     /// Waits for the oldest row group and appends it to its file.
     fn append_oldest(&mut self) -> Result<()> {
-        let Some(RowGroup { dataset, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
-        let layout = self.layouts.get(dataset)?;
+        let Some(RowGroup { dataset, layout, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
         let mut parts: Vec<_> = finished.iter().take(jobs).collect();
         if parts.len() < jobs {
             return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("dataset", &layout.dataset));
         }
         parts.sort_by_key(|(at, _)| *at);
 
+        if self.datasets.get(&dataset).and_then(|state| state.file.as_ref()).is_some_and(|file| file.layout.schema != layout.schema) {
+            self.close(dataset)?;
+        }
         let state = self.datasets.entry(dataset).or_default();
         if state.file.is_none() {
-            let path = PathBuf::from(format!("{}-u{:05}-{:04}.parquet", layout.stem, self.unit, state.files));
-            let file = Lent(Some(self.staging.create(&path)?));
-            let writer = SerializedFileWriter::new(file, layout.file.schema.clone(), layout.file.properties.clone())
-                .map_err(|cause| cannot_write(layout, cause))?;
-            state.file = Some(OpenFile { path, items: 0, writer });
+            let stem = layout.stem.clone().unwrap_or_else(|| format!("{}/part", folder(&layout.dataset)));
+            let path = PathBuf::from(format!("{stem}-u{:05}-{:04}.parquet", self.unit, state.files));
+            let file = self.staging.create(&path)?;
+            state.file = Some(OpenFile { writer: file_writer(file, &layout)?, layout: layout.clone(), path, items: 0 });
             state.files += 1;
         }
         let file = state.file.as_mut().expect("the file was opened above");
@@ -219,7 +263,7 @@ impl ParquetWriter {
             }
             row_group.close()
         };
-        append().map_err(|cause| cannot_write(layout, cause))?;
+        append().map_err(|cause| cannot_write(&layout, cause))?;
         file.items += rows;
         *self.written.items.entry(dataset.0).or_default() += rows;
         if file.writer.bytes_written() >= self.limits.file || file.writer.flushed_row_groups().len() * layout.leaves >= COLUMN_CHUNKS {
@@ -230,15 +274,12 @@ impl ParquetWriter {
 
     /// Ends the open file of a dataset, if there is one.
     fn close(&mut self, dataset: DatasetId) -> Result<()> {
-        let Some(OpenFile { path, items, mut writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
+        let Some(OpenFile { layout, path, items, writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
             return Ok(());
         };
-        let layout = self.layouts.get(dataset)?;
-        writer.finish().map_err(|cause| cannot_write(layout, cause))?;
-        let file = writer.inner_mut().0.take().expect("the file is taken back once");
-        let bytes = file.finish()?;
+        let (bytes, sha256) = finish(writer, &layout)?;
         self.written.bytes += bytes;
-        self.written.files.push(WrittenFile { path, items, bytes });
+        self.written.files.push(WrittenFile { path, items, bytes, schema: Some(layout.fingerprint()?), sha256: Some(sha256) });
         Ok(())
     }
 }
@@ -262,10 +303,26 @@ impl Writer for ParquetWriter {
     }
 }
 
+/// A writer of a file of this layout.
+pub(super) fn file_writer(file: StagedFile, layout: &Layout) -> Result<SerializedFileWriter<Lent>> {
+    let settings = layout.file()?;
+    let lent = Lent { file: Some(file), sha256: Sha256::new() };
+    SerializedFileWriter::new(lent, settings.schema.clone(), settings.properties.clone()).map_err(|cause| cannot_write(layout, cause))
+}
+
+/// Ends a file; gives its size in bytes, and its SHA-256.
+pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) -> Result<(u64, String)> {
+    writer.finish().map_err(|cause| cannot_write(layout, cause))?;
+    let Lent { file, sha256 } = writer.inner_mut();
+    let bytes = file.take().expect("the file is taken back once").finish()?;
+    let digest = std::mem::take(sha256).finalize();
+    Ok((bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
 /// The columns of a row group with fresh writers for their leaves.
-fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
+pub(super) fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
     // The number of the row group matters for encryption only, which is not used.
-    let mut writers = layout.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
+    let mut writers = layout.file()?.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
     let column = |(field, form): (&FieldRef, &Form)| {
         let writers = writers.by_ref().take(form.leaves()).collect();
         Column { field: field.clone(), pieces: Vec::new(), writers, rows: 0, bytes: 0 }
@@ -297,7 +354,7 @@ impl Column {
         }
     }
 
-    fn encode(self) -> Encoded {
+    pub(super) fn encode(self) -> Encoded {
         let Column { field, pieces, mut writers, .. } = self;
         let nulls_at_once = rows_at_once(writers.len());
         let mut write = |array| {

@@ -35,13 +35,13 @@ impl Names {
 impl Dialect {
     /// What two names have in common that are one to the engine.
     fn folded(self, name: &str) -> String {
-        if self == Self::Snowflake { name.to_owned() } else { name.to_lowercase() }
+        if matches!(self, Self::Snowflake | Self::ClickHouse) { name.to_owned() } else { name.to_lowercase() }
     }
 
     /// The most bytes of a name. Some engines count characters, which are never more.
     fn longest(self) -> usize {
         match self {
-            Self::DuckDb | Self::Spark => usize::MAX,
+            Self::DuckDb | Self::Spark | Self::ClickHouse => usize::MAX,
             Self::Redshift => 127,
             Self::Athena | Self::Snowflake => 255,
             Self::BigQuery => 300,
@@ -49,10 +49,26 @@ impl Dialect {
     }
 
     /// The name with this end, cut to the longest that there may be.
-    fn fit(self, name: &str, end: &str) -> String {
+    pub(in crate::sink::parquet) fn fit(self, name: &str, end: &str) -> String {
         let most = self.longest().saturating_sub(end.len());
         let cut = name.char_indices().map(|(at, character)| at + character.len_utf8()).take_while(|end| *end <= most).last().unwrap_or(0);
         format!("{}{end}", &name[..cut])
+    }
+
+    /// The name that a file should have for the engine: one that it takes wherever it looks for names, in structs too, and, where that can be,
+    /// without quotes.
+    pub(in crate::sink::parquet) fn safe_name(self, name: &str) -> String {
+        let clean = match self {
+            Self::DuckDb => name.replace(char::is_control, "_"),
+            // What Spark before 3.3, and Hive's metastore, refuse in the names of columns.
+            Self::Spark => name.replace(|character: char| character.is_control() || " ,;{}()=".contains(character), "_"),
+            Self::Athena | Self::Redshift => plain(name).to_ascii_lowercase(),
+            Self::Snowflake | Self::BigQuery if name.starts_with(|first: char| first.is_ascii_digit()) => format!("_{}", plain(name)),
+            Self::BigQuery if is_reserved(&plain(name).to_lowercase()) => format!("_{}", plain(name)),
+            Self::Snowflake | Self::BigQuery => plain(name),
+            Self::ClickHouse => name.to_owned(),
+        };
+        if clean.is_empty() { "_".to_owned() } else { clean }
     }
 
     /// The name of an entity's table, made of characters that the engine takes.
@@ -66,7 +82,7 @@ impl Dialect {
     /// The name of a column, made of characters that the engine takes.
     fn column_name(self, name: &str) -> String {
         match self {
-            Self::Spark => name.to_owned(),
+            Self::Spark | Self::ClickHouse => name.to_owned(),
             Self::DuckDb | Self::Redshift | Self::Snowflake => name.replace(char::is_control, "_"),
             Self::Athena => plain(name).to_ascii_lowercase(),
             Self::BigQuery if name.starts_with(|first: char| first.is_ascii_digit()) => format!("_{}", plain(name)),
@@ -77,11 +93,16 @@ impl Dialect {
     /// Whether a field of a struct can be declared by its name.
     pub(super) fn takes_field(self, name: &str) -> bool {
         match self {
-            Self::Spark => !name.is_empty(),
+            Self::Spark | Self::ClickHouse => !name.is_empty(),
             Self::Athena => !name.is_empty() && plain(name) == name,
             _ => true,
         }
     }
+}
+
+/// Whether `BigQuery` keeps a name, in small letters, for itself.
+fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|reserved| name.starts_with(reserved))
 }
 
 /// The name with `_` for all that is no ASCII letter or digit.
@@ -93,7 +114,7 @@ fn plain(name: &str) -> String {
 pub(super) fn of_columns(dialect: Dialect, columns: &[Column], comments: &mut Vec<String>) -> Option<Vec<String>> {
     match dialect {
         // Found by name: nothing can be replaced.
-        Dialect::Spark => return Some(columns.iter().map(|column| column.name.clone()).collect()),
+        Dialect::Spark | Dialect::ClickHouse => return Some(columns.iter().map(|column| column.name.clone()).collect()),
         Dialect::BigQuery => {
             let cannot = comments.len();
             untakeable(columns, "", comments);
@@ -154,7 +175,7 @@ fn untakeable(columns: &[Column], before: &str, comments: &mut Vec<String>) {
         if let Some((_, other)) = names.iter().find(|(taken, _)| *taken == found) {
             comments
                 .push(format!("BigQuery cannot read the files: {path} and {} are one name to it", in_words(&format!("{before}{other}"))));
-        } else if found.is_empty() || found.len() > dialect.longest() || RESERVED.iter().any(|reserved| found.starts_with(reserved)) {
+        } else if found.is_empty() || found.len() > dialect.longest() || is_reserved(&found) {
             comments.push(format!("BigQuery cannot read the files: it refuses the name {path}"));
         }
         names.push((found, name));

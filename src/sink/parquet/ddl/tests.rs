@@ -3,7 +3,8 @@
 use super::*;
 use crate::sink::parquet::manifest::DataFile;
 
-const ALL: [Dialect; 6] = [Dialect::DuckDb, Dialect::Spark, Dialect::Athena, Dialect::Redshift, Dialect::Snowflake, Dialect::BigQuery];
+const ALL: [Dialect; 7] =
+    [Dialect::DuckDb, Dialect::Spark, Dialect::Athena, Dialect::Redshift, Dialect::Snowflake, Dialect::BigQuery, Dialect::ClickHouse];
 
 fn column(name: &str, kind: ColumnType) -> Column {
     Column { name: name.to_owned(), kind, dynamodb: None, json: None, attribute: Some(name.to_owned()) }
@@ -22,9 +23,11 @@ fn fields(fields: &[(&str, ColumnType)]) -> ColumnType {
 }
 
 fn manifest(entity: &str, columns: Vec<Column>) -> Manifest {
-    let files = vec![DataFile { path: format!("{entity}/part-u00001-0000.parquet"), items: 7, bytes: 100 }];
+    let files = vec![DataFile { path: format!("{entity}/part-u00001-0000.parquet"), items: 7, bytes: 100, sha256: None }];
     Manifest {
+        sources: Vec::new(),
         version: 1,
+        dialect: None,
         datasets: vec![DatasetFiles { name: entity.to_owned(), folder: super::super::write::folder(entity), items: 7, columns, files }],
     }
 }
@@ -50,19 +53,59 @@ fn every_type_has_its_word_in_every_dialect() {
     let decimal = |precision, scale| ColumnType::Decimal { precision, scale };
     let inner = fields(&[("zipCode", ColumnType::Text), ("n", ColumnType::Int64)]);
     let table = [
-        (ColumnType::Text, ["VARCHAR", "STRING", "string", "VARCHAR(65535)", "VARCHAR", "STRING"]),
-        (ColumnType::Int64, ["BIGINT", "BIGINT", "bigint", "BIGINT", "NUMBER(19,0)", "INT64"]),
-        (ColumnType::Double, ["DOUBLE", "DOUBLE", "double", "DOUBLE PRECISION", "FLOAT", "FLOAT64"]),
-        (ColumnType::Boolean, ["BOOLEAN", "BOOLEAN", "boolean", "BOOLEAN", "BOOLEAN", "BOOL"]),
-        (ColumnType::Binary, ["BLOB", "BINARY", "binary", "VARBYTE(1024000)", "BINARY", "BYTES"]),
-        (ColumnType::Timestamp, ["TIMESTAMP WITH TIME ZONE", "TIMESTAMP", "timestamp", "TIMESTAMP", "TIMESTAMP_LTZ(6)", "TIMESTAMP"]),
-        (decimal(5, 2), ["DECIMAL(5,2)", "DECIMAL(5,2)", "decimal(5,2)", "DECIMAL(5,2)", "NUMBER(5,2)", "NUMERIC"]),
-        (decimal(38, 9), ["DECIMAL(38,9)", "DECIMAL(38,9)", "decimal(38,9)", "DECIMAL(38,9)", "NUMBER(38,9)", "NUMERIC"]),
-        (decimal(38, 8), ["DECIMAL(38,8)", "DECIMAL(38,8)", "decimal(38,8)", "DECIMAL(38,8)", "NUMBER(38,8)", "BIGNUMERIC"]),
-        (decimal(10, 10), ["DECIMAL(10,10)", "DECIMAL(10,10)", "decimal(10,10)", "DECIMAL(10,10)", "NUMBER(10,10)", "BIGNUMERIC"]),
-        (decimal(38, 38), ["DECIMAL(38,38)", "DECIMAL(38,38)", "decimal(38,38)", "DECIMAL(38,37)", "VARCHAR", "BIGNUMERIC"]),
-        (list(ColumnType::Int64), ["BIGINT[]", "ARRAY<BIGINT>", "array<bigint>", "SUPER", "VARIANT", "ARRAY<INT64>"]),
-        (list(list(ColumnType::Text)), ["VARCHAR[][]", "ARRAY<ARRAY<STRING>>", "array<array<string>>", "SUPER", "VARIANT", ""]),
+        (ColumnType::Text, ["VARCHAR", "STRING", "string", "VARCHAR(65535)", "VARCHAR", "STRING", "Nullable(String)"]),
+        (ColumnType::Int64, ["BIGINT", "BIGINT", "bigint", "BIGINT", "NUMBER(19,0)", "INT64", "Nullable(Int64)"]),
+        (ColumnType::Double, ["DOUBLE", "DOUBLE", "double", "DOUBLE PRECISION", "FLOAT", "FLOAT64", "Nullable(Float64)"]),
+        (ColumnType::Boolean, ["BOOLEAN", "BOOLEAN", "boolean", "BOOLEAN", "BOOLEAN", "BOOL", "Nullable(Bool)"]),
+        (ColumnType::Binary, ["BLOB", "BINARY", "binary", "VARBYTE(1024000)", "BINARY", "BYTES", "Nullable(String)"]),
+        (
+            ColumnType::Timestamp,
+            [
+                "TIMESTAMP WITH TIME ZONE",
+                "TIMESTAMP",
+                "timestamp",
+                "TIMESTAMP",
+                "TIMESTAMP_LTZ(6)",
+                "TIMESTAMP",
+                "Nullable(DateTime64(6, 'UTC'))",
+            ],
+        ),
+        (
+            decimal(5, 2),
+            ["DECIMAL(5,2)", "DECIMAL(5,2)", "decimal(5,2)", "DECIMAL(5,2)", "NUMBER(5,2)", "NUMERIC", "Nullable(Decimal(5, 2))"],
+        ),
+        (
+            decimal(38, 9),
+            ["DECIMAL(38,9)", "DECIMAL(38,9)", "decimal(38,9)", "DECIMAL(38,9)", "NUMBER(38,9)", "NUMERIC", "Nullable(Decimal(38, 9))"],
+        ),
+        (
+            decimal(38, 8),
+            ["DECIMAL(38,8)", "DECIMAL(38,8)", "decimal(38,8)", "DECIMAL(38,8)", "NUMBER(38,8)", "BIGNUMERIC", "Nullable(Decimal(38, 8))"],
+        ),
+        (
+            decimal(10, 10),
+            [
+                "DECIMAL(10,10)",
+                "DECIMAL(10,10)",
+                "decimal(10,10)",
+                "DECIMAL(10,10)",
+                "NUMBER(10,10)",
+                "BIGNUMERIC",
+                "Nullable(Decimal(10, 10))",
+            ],
+        ),
+        (
+            decimal(38, 38),
+            ["DECIMAL(38,38)", "DECIMAL(38,38)", "decimal(38,38)", "DECIMAL(38,37)", "VARCHAR", "BIGNUMERIC", "Nullable(Decimal(38, 38))"],
+        ),
+        (
+            list(ColumnType::Int64),
+            ["BIGINT[]", "ARRAY<BIGINT>", "array<bigint>", "SUPER", "VARIANT", "ARRAY<INT64>", "Array(Nullable(Int64))"],
+        ),
+        (
+            list(list(ColumnType::Text)),
+            ["VARCHAR[][]", "ARRAY<ARRAY<STRING>>", "array<array<string>>", "SUPER", "VARIANT", "", "Array(Array(Nullable(String)))"],
+        ),
         (
             map(list(ColumnType::Binary)),
             [
@@ -72,6 +115,7 @@ fn every_type_has_its_word_in_every_dialect() {
                 "SUPER",
                 "VARIANT",
                 "STRUCT<key_value ARRAY<STRUCT<key STRING, value ARRAY<BYTES>>>>",
+                "Map(String, Array(Nullable(String)))",
             ],
         ),
         (
@@ -83,6 +127,7 @@ fn every_type_has_its_word_in_every_dialect() {
                 "SUPER",
                 "VARIANT",
                 "ARRAY<STRUCT<`zipCode` STRING, `n` INT64>>",
+                "Array(Tuple(`zipCode` Nullable(String), `n` Nullable(Int64)))",
             ],
         ),
     ];
@@ -166,8 +211,8 @@ fn what_a_name_holds_never_ends_a_comment_a_name_or_a_text() {
         let found =
             ddl(&manifest(evil, vec![column(evil, ColumnType::Text), inner]), dialect, &format!("{}/it's", location(dialect))).unwrap();
         for line in found.sql.lines().filter(|line| line.starts_with("; DROP")) {
-            // Spark and Snowflake find the column by this name, which stands in quotes.
-            assert!(matches!(dialect, Dialect::Spark | Dialect::Snowflake), "{dialect:?}: {line}");
+            // These find the column by this name, which stands in quotes.
+            assert!(matches!(dialect, Dialect::Spark | Dialect::Snowflake | Dialect::ClickHouse), "{dialect:?}: {line}");
         }
         assert!(found.notes.iter().all(|note| !note.contains('\n')), "{dialect:?}");
         assert!(!found.sql.contains("/it's"), "{dialect:?}: {}", found.sql);
@@ -183,6 +228,7 @@ fn a_place_that_the_engine_cannot_read_is_refused_with_the_one_that_it_can() {
         (Dialect::BigQuery, "s3://lake", "gs://"),
         (Dialect::DuckDb, "", ""),
         (Dialect::Spark, "a\nb", ""),
+        (Dialect::ClickHouse, "/data/*/lake", "a path without"),
     ] {
         let error = ddl(&manifest("E", texts(&["a"])), dialect, wrong).unwrap_err();
         assert!(error.kind() == Kind::Usage && error.to_string().contains(expected), "{error}");

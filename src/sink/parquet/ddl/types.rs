@@ -27,6 +27,7 @@ pub(super) fn of(dialect: Dialect, column: &Column, path: &str, comments: &mut V
             match dialect {
                 Dialect::DuckDb => format!("{element}[]"),
                 Dialect::Athena => format!("array<{element}>"),
+                Dialect::ClickHouse => format!("Array({element})"),
                 _ => format!("ARRAY<{element}>"),
             }
         }
@@ -35,6 +36,7 @@ pub(super) fn of(dialect: Dialect, column: &Column, path: &str, comments: &mut V
             match dialect {
                 Dialect::DuckDb => format!("MAP(VARCHAR, {value})"),
                 Dialect::Athena => format!("map<string,{value}>"),
+                Dialect::ClickHouse => format!("Map(String, {value})"),
                 Dialect::BigQuery => format!("STRUCT<key_value ARRAY<STRUCT<key STRING, value {value}>>>"),
                 _ => format!("MAP<STRING, {value}>"),
             }
@@ -43,14 +45,15 @@ pub(super) fn of(dialect: Dialect, column: &Column, path: &str, comments: &mut V
         ColumnType::Decimal { precision, scale } => decimal(dialect, *precision, *scale, path, comments),
         plain => {
             let words = match plain {
-                ColumnType::Int64 => ["BIGINT", "BIGINT", "bigint", "BIGINT", "NUMBER(19,0)", "INT64"],
-                ColumnType::Double => ["DOUBLE", "DOUBLE", "double", "DOUBLE PRECISION", "FLOAT", "FLOAT64"],
+                ColumnType::Int64 => ["BIGINT", "BIGINT", "bigint", "BIGINT", "NUMBER(19,0)", "INT64", "Nullable(Int64)"],
+                ColumnType::Double => ["DOUBLE", "DOUBLE", "double", "DOUBLE PRECISION", "FLOAT", "FLOAT64", "Nullable(Float64)"],
                 ColumnType::Timestamp => {
-                    ["TIMESTAMP WITH TIME ZONE", "TIMESTAMP", "timestamp", "TIMESTAMP", "TIMESTAMP_LTZ(6)", "TIMESTAMP"]
+                    let of_clickhouse = "Nullable(DateTime64(6, 'UTC'))";
+                    ["TIMESTAMP WITH TIME ZONE", "TIMESTAMP", "timestamp", "TIMESTAMP", "TIMESTAMP_LTZ(6)", "TIMESTAMP", of_clickhouse]
                 }
-                ColumnType::Boolean => ["BOOLEAN", "BOOLEAN", "boolean", "BOOLEAN", "BOOLEAN", "BOOL"],
-                ColumnType::Binary => ["BLOB", "BINARY", "binary", "VARBYTE(1024000)", "BINARY", "BYTES"],
-                _ => ["VARCHAR", "STRING", "string", "VARCHAR(65535)", "VARCHAR", "STRING"],
+                ColumnType::Boolean => ["BOOLEAN", "BOOLEAN", "boolean", "BOOLEAN", "BOOLEAN", "BOOL", "Nullable(Bool)"],
+                ColumnType::Binary => ["BLOB", "BINARY", "binary", "VARBYTE(1024000)", "BINARY", "BYTES", "Nullable(String)"],
+                _ => ["VARCHAR", "STRING", "string", "VARCHAR(65535)", "VARCHAR", "STRING", "Nullable(String)"],
             };
             words[dialect as usize].to_owned()
         }
@@ -69,6 +72,7 @@ fn decimal(dialect: Dialect, precision: u8, scale: i8, path: &str, comments: &mu
             "DECIMAL(38,37)".to_owned()
         }
         Dialect::Athena => format!("decimal({precision},{scale})"),
+        Dialect::ClickHouse => format!("Nullable(Decimal({precision}, {scale}))"),
         _ => format!("DECIMAL({precision},{scale})"),
     }
 }
@@ -115,6 +119,7 @@ fn of_struct(dialect: Dialect, fields: &[Column], path: &str, comments: &mut Vec
     (!declared.is_empty()).then(|| match dialect {
         Dialect::DuckDb => format!("STRUCT({inside})"),
         Dialect::Athena => format!("struct<{inside}>"),
+        Dialect::ClickHouse => format!("Tuple({inside})"),
         _ => format!("STRUCT<{inside}>"),
     })
 }

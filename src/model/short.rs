@@ -1,0 +1,46 @@
+//! Short texts compared without a call into the C library, which takes longer than the comparison.
+
+/// Whether two texts are equal.
+#[inline]
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && same_bytes(one.as_bytes(), other.as_bytes())
+}
+
+/// Whether `text` starts with `start`.
+#[inline]
+pub(crate) fn starts_with(text: &str, start: &str) -> bool {
+    text.as_bytes().get(..start.len()).is_some_and(|bytes| same_bytes(bytes, start.as_bytes()))
+}
+
+/// Of equal length.
+#[inline]
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+    match (one.first_chunk::<8>(), other.first_chunk::<8>()) {
+        // The last eight overlap the first where there are fewer than sixteen.
+        (Some(first), Some(others)) if first == others && one.len() <= 16 => one.last_chunk::<8>() == other.last_chunk::<8>(),
+        (Some(first), Some(others)) => first == others && one == other,
+        _ => one.iter().zip(other).all(|(byte, other)| byte == other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_every_length_are_equal_just_where_each_byte_is() {
+        for length in 0..40 {
+            let text = "x".repeat(length);
+            assert!(same(&text, &text.clone()));
+            assert!(!same(&text, &"x".repeat(length + 1)));
+            for at in 0..length {
+                let mut other = text.clone();
+                other.replace_range(at..=at, "y");
+                assert!(!same(&text, &other), "{other}");
+                assert!(!starts_with(&format!("{text}tail"), &other), "{other}");
+            }
+            assert!(starts_with(&format!("{text}tail"), &text));
+            assert_eq!(starts_with(&text, "xxx"), length >= 3);
+        }
+    }
+}

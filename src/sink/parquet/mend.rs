@@ -1,0 +1,205 @@
+//! The end of a run that wrote before it had seen all items: files whose schema turned out too narrow are written once more.
+//!
+//! Column chunks that stay as they are are copied, not decoded. A file of the final schema is not touched, so the call may be repeated.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::bloom_filter::Sbbf;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::SchemaDescriptor;
+
+use super::Layouts;
+use super::convert::{Way, convert};
+use super::encode::{Batch, rows_at_once};
+use super::layout::Layout;
+use super::sparse::Packed;
+use super::write::{Lent, cannot_write, columns_of, file_writer, finish, folder};
+use crate::error::{Error, Kind, Result};
+use crate::model::DatasetId;
+use crate::shape::Shape;
+use crate::sink::{Spawn, Written, WrittenFile};
+use crate::store::{LocalStaging, OutputFolder, StagedFile, Staging};
+
+/// Brings all files to the final schemas; `None` where they must be written again from the items.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(super) fn mend(
+    output: &OutputFolder,
+    layouts: &Layouts,
+    shapes: &[Shape],
+    mut written: Vec<Written>,
+    spawn: &Spawn,
+) -> Result<Option<Vec<Written>>> {
+    if written.iter().any(|unit| unit.inexact) {
+        return Ok(None);
+    }
+    let mut narrow = Vec::new();
+    let datasets = (0..).map(DatasetId).zip(&layouts.targets.datasets).zip(shapes);
+    for ((id, dataset), shape) in datasets {
+        let Some(layout) = layouts.layout(id) else { continue };
+        let fingerprint = layout.fingerprint()?;
+        let folder = folder(&dataset.name);
+        for (unit, written) in written.iter().enumerate() {
+            let files = written.files.iter().enumerate().filter(|(_, file)| file.path.starts_with(&folder));
+            let files = files.filter(|(_, file)| file.schema != Some(fingerprint));
+            narrow.extend(files.map(|(at, file)| (unit, at, file.path.clone(), layout.clone(), shape)));
+        }
+    }
+    if narrow.is_empty() {
+        return Ok(Some(written));
+    }
+    // What is on its way to a bucket cannot be read back.
+    let Staging::Local(staging) = output.staging()? else { return Ok(None) };
+    let staging = Arc::new(staging);
+    let mut jobs = Vec::new();
+    for (unit, at, path, to, shape) in narrow {
+        let source = Source::open(&staging.path(&path)?)?;
+        if !Way::new(&source.layout, &to).is_exact(&source.layout, &to, shape) {
+            return Ok(None);
+        }
+        jobs.push((unit, at, path, to, source));
+    }
+    let (sender, mended) = channel();
+    for (unit, at, path, to, source) in jobs {
+        let (sender, staging) = (sender.clone(), staging.clone());
+        // Nobody listens any more when another file has failed; its error is the one that counts.
+        spawn(Box::new(move || drop(sender.send((unit, at, source.rewrite(&staging, &path, &to))))));
+    }
+    drop(sender);
+    for (unit, at, mended) in mended {
+        let Mended { bytes, schema, sha256 } = mended?;
+        let unit = &mut written[unit];
+        let file = &mut unit.files[at];
+        unit.bytes = unit.bytes - file.bytes + bytes;
+        *file = WrittenFile { path: std::mem::take(&mut file.path), items: file.items, bytes, schema: Some(schema), sha256: Some(sha256) };
+    }
+    Ok(Some(written))
+}
+
+/// What a file is now.
+struct Mended {
+    bytes: u64,
+    schema: u64,
+    sha256: String,
+}
+
+/// A file of a schema that is too narrow.
+struct Source {
+    file: File,
+    metadata: ArrowReaderMetadata,
+    layout: Arc<Layout>,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self> {
+        let unreadable = || Error::new(Kind::Output, "cannot read back the Parquet file").with("file", path.display());
+        let file = File::open(path).map_err(|cause| unreadable().caused_by(cause))?;
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|cause| unreadable().caused_by(cause))?;
+        let layout = Layout::of_file(metadata.schema()).ok_or_else(unreadable)?;
+        Ok(Self { file, metadata, layout: Arc::new(layout) })
+    }
+
+    /// Writes the file once more, for another layout.
+    fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>) -> Result<Mended> {
+        let way = Way::new(&self.layout, to);
+        let copied = self.copied(&way, to)?;
+        let beside = path.with_extension("mended");
+        let mut writer = file_writer(StagedFile::Local(staging.create(&beside)?), to)?;
+        let failed = |cause| cannot_write(to, cause);
+        for group in 0..self.metadata.metadata().num_row_groups() {
+            let batches = self.decode(group, &way, &copied, to)?;
+            let mut out = writer.next_row_group().map_err(failed)?;
+            for (place, column) in columns_of(to, batches)?.into_iter().enumerate() {
+                match copied.iter().find(|(_, target, _)| *target == place) {
+                    Some((_, _, leaves)) => leaves.clone().try_for_each(|leaf| self.copy(group, leaf, &mut out)),
+                    None => column.encode().and_then(|chunks| chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut out))),
+                }
+                .map_err(failed)?;
+            }
+            out.close().map_err(failed)?;
+        }
+        let (bytes, sha256) = finish(writer, to)?;
+        staging.replace(path, &beside)?;
+        Ok(Mended { bytes, schema: to.fingerprint()?, sha256 })
+    }
+
+    /// The columns whose chunks are copied as they are: the column here, the column there, the leaves here.
+    fn copied(&self, way: &Way, to: &Layout) -> Result<Vec<(usize, usize, Range<usize>)>> {
+        let here = self.metadata.metadata().file_metadata().schema_descr();
+        let there = SchemaDescriptor::new(to.file()?.schema.clone());
+        let first_leaves = |layout: &Layout| -> Vec<usize> {
+            let ends = layout.forms.iter().scan(0, |end, form| {
+                *end += form.leaves();
+                Some(*end)
+            });
+            std::iter::once(0).chain(ends).collect()
+        };
+        let (mine, theirs) = (first_leaves(&self.layout), first_leaves(to));
+        let straight = way.straight.iter().enumerate().filter_map(|(place, target)| Some((place, (*target)?)));
+        let same = |(place, target): &(usize, usize)| {
+            let (leaves, others) = (mine[*place]..mine[place + 1], theirs[*target]..theirs[target + 1]);
+            leaves.len() == others.len() && leaves.zip(others).all(|(leaf, other)| here.column(leaf) == there.column(other))
+        };
+        Ok(straight.filter(same).map(|(place, target)| (place, target, mine[place]..mine[place + 1])).collect())
+    }
+
+    /// The rows of a row group in the other layout, without the columns that are copied.
+    fn decode(&self, group: usize, way: &Way, copied: &[(usize, usize, Range<usize>)], to: &Arc<Layout>) -> Result<Vec<Batch>> {
+        let failed = |cause| Error::new(Kind::Output, "cannot read back a Parquet file").with("dataset", &to.dataset).caused_by(cause);
+        let batch = |rows, columns| {
+            let batch = Batch { dataset: DatasetId(0), rows, columns, bytes: 0, layout: self.layout.clone(), shape: None };
+            convert(batch, way, to)
+        };
+        let is_copied = |place: &usize| copied.iter().any(|(known, ..)| known == place);
+        let wanted = |place: &usize| (way.straight[*place].is_some() || way.anew.contains(place)) && !is_copied(place);
+        let wanted: Vec<_> = (0..self.layout.forms.len()).filter(wanted).collect();
+        let rows = self.metadata.metadata().row_group(group).num_rows();
+        if wanted.is_empty() {
+            let rows = usize::try_from(rows).expect("a row group has far fewer rows than 2^32");
+            return Ok(vec![batch(rows, Vec::new())?]);
+        }
+        let file = self.file.try_clone().map_err(|cause| failed(cause.into()))?;
+        let mask = ProjectionMask::roots(self.metadata.metadata().file_metadata().schema_descr(), wanted.iter().copied());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_projection(mask)
+            .with_row_groups(vec![group])
+            .with_batch_size(rows_at_once(to.leaves))
+            .build()
+            .map_err(failed)?;
+        reader
+            .map(|read| {
+                let read = read.map_err(|cause| failed(cause.into()))?;
+                let columns = wanted.iter().copied().zip(read.columns().iter().cloned().map(Packed::Whole)).collect();
+                batch(read.num_rows(), columns)
+            })
+            .collect()
+    }
+
+    fn copy(&self, group: usize, leaf: usize, out: &mut SerializedRowGroupWriter<'_, Lent>) -> std::result::Result<(), ParquetError> {
+        let row_group = self.metadata.metadata().row_group(group);
+        let chunk = row_group.column(leaf);
+        let pages = self.metadata.metadata().page_index_for_row_group(group);
+        out.append_column(
+            &self.file,
+            ColumnCloseResult {
+                bytes_written: u64::try_from(chunk.compressed_size())?,
+                rows_written: u64::try_from(row_group.num_rows())?,
+                metadata: chunk.clone(),
+                bloom_filter: Sbbf::read_from_column_chunk(chunk, &self.file)?,
+                column_index: pages.column_index(leaf).cloned(),
+                offset_index: pages.offset_index(leaf).cloned(),
+            },
+        )
+    }
+}
