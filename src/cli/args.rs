@@ -435,6 +435,8 @@ pub(crate) struct GrantsNothing {
     #[arg(long, hide = true)]
     overwrite: bool,
     #[arg(long, hide = true)]
+    append: bool,
+    #[arg(long, hide = true)]
     max_rejects: Option<u64>,
     #[arg(long, hide = true, value_enum)]
     import_format: Option<ImportFormat>,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::pipelines::SHOWN;
 use crate::program::{Folder, Ran, command, dynamorph, files};
 use crate::python::{environment, programs, run_program};
+use crate::support::s3::ministack;
 
 const PIPELINE: &str = "pipelines/docs-split-comments.toml";
 const EXPORT: &str = "sample_exports/docs";
@@ -337,4 +338,37 @@ fn tables_that_are_kept_elsewhere_or_folders_of_others_are_refused() {
     assert!(ran.stderr.contains("the folder holds what another sink wrote"), "{}", ran.stderr);
     let ran = folder.run(PIPELINE, &[EXPORT], &parquet, &["--append"]).expect(2);
     assert!(ran.stderr.contains("only tables of iceberg: are appended to"), "{}", ran.stderr);
+}
+
+#[test]
+fn tables_in_s3_are_created_and_appended_to() {
+    let server = ministack();
+    let bucket = server.bucket();
+    let folder = Folder::new();
+    let (lake, parquet, work) = (format!("s3://{}/lake", bucket.name()), folder.join("parquet"), folder.join("work"));
+    let url = server.url();
+    let run = |sinks: &[String], more: &[&str]| {
+        let mut command = command(&["run", PIPELINE, "--from", EXPORT, "--work", &work, "--quiet", "--s3-endpoint-url", &url]);
+        command.args(sinks.iter().flat_map(|sink| ["--to", sink.as_str()])).args(more);
+        command.env_clear().envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
+        command.envs([
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+        ]);
+        Ran::of(command.output().expect("the program starts"))
+    };
+    let sink = format!("iceberg:{lake}");
+    run(&[sink.clone(), format!("parquet:{parquet}")], &[]).expect(0);
+    let refused = run(std::slice::from_ref(&sink), &[]).expect(2);
+    assert!(refused.stderr.contains("the table is there already"), "{}", refused.stderr);
+    run(std::slice::from_ref(&sink), &["--append"]).expect(0);
+    let left = bucket.list("lake/.dynamorph-unfinished/", None).expect("the bucket can be listed").objects;
+    assert!(left.is_empty(), "{left:?}");
+
+    let endpoint = format!("s3.endpoint={url}");
+    let options = ["s3.access-key-id=test", "s3.secret-access-key=test", "s3.region=us-east-1", &endpoint];
+    let options: Vec<_> = options.iter().flat_map(|option| ["--option", option]).collect();
+    let found = run_program("read_iceberg.py", &options, &[Path::new(&format!("{lake}={parquet}+{parquet}"))]);
+    assert_eq!(found[0], "Comment: 9 columns, 148 rows");
 }

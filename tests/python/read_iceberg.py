@@ -71,7 +71,9 @@ def check(lake, datasets, name, options):
     differing = [pair for pair in zip(items, expected) if pair[0] != pair[1]]
     if differing or len(items) != len(expected):
         sys.exit(f"{name}: {len(items)} rows are read, expected {len(expected)}; first difference: {differing[:1]}")
-    check_bounds(table)
+    # In S3 the lists of files have no bounds.
+    if not options:
+        check_bounds(table)
     show(name, table)
 
 
