@@ -88,6 +88,48 @@ impl OutputFolder {
         }
     }
 
+    /// Makes a folder ready that others write into too, and gives a staging folder in it. What a run that was killed staged is removed,
+    /// unless this one goes on where that one stopped; in S3 that is what is called `mine…`, since others may have uploads under way.
+    ///
+    /// # Errors
+    /// Kind `Usage` when the folder is a file, or holds what a sink published that has its folder for itself. Kind `Output` or `Service`
+    /// when the folder cannot be made, read or written.
+    pub fn prepare_shared(&self, mine: &str, begin: Begin) -> Result<Staging> {
+        match self {
+            Self::Local(dir) => LocalStaging::prepare_shared(dir, begin).map(Staging::Local),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => S3Staging::prepare_shared(folder, mine, begin).map(Staging::S3),
+        }
+    }
+
+    /// The name of the folder that means it wherever it is said: a path from the root with no links in it, or `s3://BUCKET/PREFIX`.
+    ///
+    /// # Errors
+    /// Kind `Output` when the folder is not there, or its path is no text.
+    pub fn address(&self) -> Result<String> {
+        match self {
+            Self::Local(dir) => {
+                let cannot = || Error::new(Kind::Output, "cannot use the output folder").with("path", dir.display());
+                let path = dir.canonicalize().map_err(|cause| cannot().caused_by(cause))?;
+                path.into_os_string().into_string().map_err(|_| cannot().with("expected", "a path that is UTF-8 text"))
+            }
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => Ok(folder.to_string()),
+        }
+    }
+
+    /// Writes a small file whole, durably, and at once under its final name; what had the name is replaced.
+    ///
+    /// # Errors
+    /// Kind `Output` or `Service`, with the place.
+    pub fn put_whole(&self, relative: &str, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Local(dir) => write_atomically(&dir.join(relative), bytes),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => folder.put_whole(relative, bytes.to_owned()),
+        }
+    }
+
     /// Opens the staging folder. What is staged already stays.
     ///
     /// # Errors
@@ -145,6 +187,20 @@ impl Staging {
             Self::Local(staging) => staging.create(relative).map(StagedFile::Local),
             #[cfg(feature = "s3")]
             Self::S3(staging) => staging.create(relative).map(|file| StagedFile::S3(Box::new(file))),
+        }
+    }
+
+    /// Gives the staged files their final names beside all that is there, and removes the staging folder. No list of them is kept: what
+    /// they are for must say so. When it returns, everything is durable. What was cut short is finished by the same call.
+    ///
+    /// # Errors
+    /// Kind `Output` when a file is missing or has another size than reported; no file has got its name then. Also when a file cannot be
+    /// given its name.
+    pub fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
+        match self {
+            Self::Local(staging) => staging.publish_beside(files),
+            #[cfg(feature = "s3")]
+            Self::S3(staging) => staging.publish_beside(files),
         }
     }
 

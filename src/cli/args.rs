@@ -137,8 +137,8 @@ pub(crate) struct Run {
     /// NAME=EXPORT. Repeat for more.
     #[arg(long, value_name = "[NAME=]EXPORT", required = true)]
     pub(crate) from: Vec<String>,
-    /// Where items go: parquet:DIR, import:DIR, batch:DIR, or dynamodb; parquet: and import: take s3://BUCKET/PREFIX too. Repeat for
-    /// several in one pass.
+    /// Where items go: parquet:DIR, iceberg:DIR, import:DIR, batch:DIR, or dynamodb; all but batch: take s3://BUCKET/PREFIX as DIR too.
+    /// Repeat for several in one pass.
     #[arg(long, value_name = "SINK", required = true)]
     pub(crate) to: Vec<String>,
     /// The run's folder: its state, reports and rejects. Default: .dynamorph/PIPELINE in the current folder, or W.replay where rejects of
@@ -163,11 +163,14 @@ pub(crate) struct Run {
     /// Replace what an earlier run wrote into the same output folders.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Write the columns of this schema, which --schema-out kept, to parquet:. The first item that does not fit ends the run, before
+    /// Add to the tables that iceberg: finds, and create those that are missing.
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(crate) append: bool,
+    /// Write the columns of this schema, which --schema-out kept, to parquet: or iceberg:. The first item that does not fit ends the run, before
     /// anything is written.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// Keep the schema of what parquet: wrote in this file.
+    /// Keep the schema of what parquet: or iceberg: wrote in this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema_out: Option<PathBuf>,
     /// Name the columns of parquet:, and the fields in them, as this engine takes them. _dynamorph.json has the attribute of each.
@@ -431,6 +434,8 @@ pub(crate) struct GrantsNothing {
     only: Vec<String>,
     #[arg(long, hide = true)]
     overwrite: bool,
+    #[arg(long, hide = true)]
+    append: bool,
     #[arg(long, hide = true)]
     max_rejects: Option<u64>,
     #[arg(long, hide = true)]

@@ -87,7 +87,7 @@ fn sinks(plan: &Plan, command: &IamPolicy, access: &mut Access) -> Result<(), Er
                 });
             }
             Some(("batch", folder)) if !folder.is_empty() && !folder.starts_with("s3://") => {}
-            Some((kind @ ("parquet" | "import"), folder)) if !folder.is_empty() => {
+            Some((kind @ ("parquet" | "iceberg" | "import"), folder)) if !folder.is_empty() => {
                 let Some(place) = in_s3(folder)?.map(below) else { continue };
                 if kind == "import" && command.start_import {
                     let data = |table: &str| S3Place { bucket: place.bucket.clone(), key: format!("{}{table}/data/", place.key) };
@@ -97,7 +97,7 @@ fn sinks(plan: &Plan, command: &IamPolicy, access: &mut Access) -> Result<(), Er
             }
             _ => {
                 let wrong = Error::new(Kind::Usage, "unknown sink").with("found", sink);
-                return Err(hint_at_sink(wrong.with("expected", "parquet:DIR, import:DIR, batch:DIR or dynamodb"), sink));
+                return Err(hint_at_sink(wrong.with("expected", "parquet:DIR, iceberg:DIR, import:DIR, batch:DIR or dynamodb"), sink));
             }
         }
     }

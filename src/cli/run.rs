@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
     let options = Options {
         destinations,
         overwrite: command.overwrite,
+        append: command.append,
         import: command.import.options(),
         table_names: names,
         jobs: jobs(command.jobs),
@@ -163,12 +164,13 @@ pub(crate) fn source_of<'t>(plan: &Plan, text: &'t str) -> Result<(Option<&'t st
 }
 
 fn destination(text: &str, command: &Run, work: &Path, connections: &Connections) -> Result<Destination, Error> {
-    let expected = "parquet:DIR, import:DIR, batch:DIR or dynamodb";
+    let expected = "parquet:DIR, iceberg:DIR, import:DIR, batch:DIR or dynamodb";
     let wrong = |found: &str| Error::new(Kind::Usage, "unknown sink").with("found", found).with("expected", expected);
     match text.split_once(':') {
         None if text == "dynamodb" => Ok(Destination::DynamoDb(Box::new(live(&command.live, work, connections)))),
         Some((kind, "")) if kind != "dynamodb" => Err(wrong(text).with("hint", "a folder is missing after the colon")),
         Some(("parquet", dir)) => connections.output(dir).map(Destination::Parquet),
+        Some(("iceberg", dir)) => connections.output(dir).map(Destination::Iceberg),
         Some(("import", dir)) => connections.output(dir).map(Destination::Import),
         Some(("batch", dir)) if dir.starts_with("s3://") => Err(Error::new(Kind::Usage, "request files are not written to S3")
             .with("found", text)

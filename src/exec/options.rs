@@ -18,6 +18,8 @@ use crate::plan::{Plan, Unclassified};
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::{self, DynamoDbSink};
+#[cfg(feature = "iceberg")]
+use crate::sink::iceberg::{Existing, IcebergSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile, Source};
@@ -40,6 +42,9 @@ pub enum Destination {
     /// `parquet:DIR`
     #[cfg(feature = "parquet")]
     Parquet(OutputFolder),
+    /// `iceberg:DIR`
+    #[cfg(feature = "iceberg")]
+    Iceberg(OutputFolder),
     /// `import:DIR`
     Import(OutputFolder),
     /// `batch:DIR`
@@ -56,6 +61,8 @@ pub struct Options {
     pub destinations: Vec<Destination>,
     /// Replace what an earlier run wrote into the same folders.
     pub overwrite: bool,
+    /// Add to the tables that `iceberg:` finds.
+    pub append: bool,
     /// What the files of `import:` are like.
     pub import: import_files::Options,
     /// Real table names by their name in the pipeline.
@@ -96,6 +103,7 @@ impl Options {
         let Self {
             destinations,
             overwrite: _,
+            append,
             import,
             table_names,
             jobs: _,
@@ -116,6 +124,7 @@ impl Options {
             ("--to or how it writes", format!("{destinations:?}")),
             ("the options of import:", format!("{import:?}")),
             ("--table", format!("{table_names:?}")),
+            ("--append", format!("{append:?}")),
             ("--limit", format!("{limit:?}")),
             ("--only", format!("{only:?}")),
             ("--unit-size", format!("{unit_bytes:?}")),
@@ -137,6 +146,8 @@ impl Destination {
         match self {
             #[cfg(feature = "parquet")]
             Self::Parquet(dir) => folder("parquet", dir),
+            #[cfg(feature = "iceberg")]
+            Self::Iceberg(dir) => folder("iceberg", dir),
             Self::Import(dir) => folder("import", dir),
             Self::Batch(dir) => folder("batch", &dir.clone().into()),
             #[cfg(feature = "dynamodb")]
@@ -162,7 +173,8 @@ pub(super) fn only(plan: &Plan, names: &[String]) -> Result<Vec<EntityId>> {
 /// Every output must have a sink that takes it, else its items would be lost in silence.
 pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if options.destinations.is_empty() {
-        return Err(Error::new(Kind::Usage, "no sink is named").with("hint", "add --to parquet:DIR, import:DIR, batch:DIR or dynamodb"));
+        return Err(Error::new(Kind::Usage, "no sink is named")
+            .with("hint", "add --to parquet:DIR, iceberg:DIR, import:DIR, batch:DIR or dynamodb"));
     }
     let imports = options.destinations.iter().any(|to| matches!(to, Destination::Import(_)));
     if !imports && options.import != import_files::Options::default() {
@@ -170,22 +182,30 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
             .with("found", "--import-format, --import-compression or --import-object-size")
             .with("hint", "add --to import:DIR, or leave the option out"));
     }
-    let parquet = options.destinations.iter().any(|to| to.identity().starts_with("parquet:"));
+    let iceberg = options.destinations.iter().any(|to| to.identity().starts_with("iceberg:"));
+    let parquet = iceberg || options.destinations.iter().any(|to| to.identity().starts_with("parquet:"));
     if !parquet && (options.schema.is_some() || options.schema_out.is_some()) {
-        return Err(Error::new(Kind::Usage, "a schema is what parquet: writes, and there is no such sink")
+        return Err(Error::new(Kind::Usage, "a schema is what parquet: and iceberg: write, and there is no such sink")
             .with("found", "--schema or --schema-out")
-            .with("hint", "add --to parquet:DIR, or leave the option out"));
+            .with("hint", "add --to parquet:DIR or --to iceberg:DIR, or leave the option out"));
+    }
+    if options.append && !iceberg {
+        return Err(Error::new(Kind::Usage, "only tables of iceberg: are appended to, and there is no such sink")
+            .with("found", "--append")
+            .with("hint", "add --to iceberg:DIR, or leave the option out"));
+    }
+    if options.append && options.overwrite {
+        return Err(Error::new(Kind::Usage, "a table is appended to or replaced, not both").with("found", "--append and --overwrite"));
     }
     #[cfg(feature = "parquet")]
     if !parquet && options.dialect.is_some() {
-        return Err(Error::new(Kind::Usage, "a dialect is for the names of columns in parquet:, and there is no such sink")
+        return Err(Error::new(Kind::Usage, "a dialect is for the names of columns in parquet: and iceberg:, and there is no such sink")
             .with("found", "--dialect")
-            .with("hint", "add --to parquet:DIR, or leave the option out"));
+            .with("hint", "add --to parquet:DIR or --to iceberg:DIR, or leave the option out"));
     }
     check_folders(options)?;
     check_table_names(plan, &options.table_names)?;
-    #[cfg(feature = "parquet")]
-    if options.destinations.iter().any(|destination| matches!(destination, Destination::Parquet(_))) {
+    if parquet {
         return Ok(());
     }
     let homeless = plan.entities.iter().find(|entity| entity.outputs.iter().any(|output| output.table.is_none()));
@@ -235,10 +255,14 @@ pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
         let dir = match destination {
             #[cfg(feature = "parquet")]
             Destination::Parquet(OutputFolder::Local(dir)) => dir,
+            #[cfg(feature = "iceberg")]
+            Destination::Iceberg(OutputFolder::Local(dir)) => dir,
             Destination::Import(OutputFolder::Local(dir)) | Destination::Batch(dir) => dir,
             // There is no lock in S3.
             #[cfg(all(feature = "s3", feature = "parquet"))]
             Destination::Parquet(OutputFolder::S3(_)) => continue,
+            #[cfg(all(feature = "s3", feature = "iceberg"))]
+            Destination::Iceberg(OutputFolder::S3(_)) => continue,
             #[cfg(feature = "s3")]
             Destination::Import(OutputFolder::S3(_)) => continue,
             #[cfg(feature = "dynamodb")]
@@ -272,6 +296,8 @@ fn check_folders(options: &Options) -> Result<()> {
         let (kind, folder) = match destination {
             #[cfg(feature = "parquet")]
             Destination::Parquet(folder) => ("parquet", folder.clone()),
+            #[cfg(feature = "iceberg")]
+            Destination::Iceberg(folder) => ("iceberg", folder.clone()),
             Destination::Import(folder) => ("import", folder.clone()),
             Destination::Batch(dir) => ("batch", dir.clone().into()),
             #[cfg(feature = "dynamodb")]
@@ -450,6 +476,24 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                     });
                     let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
                     let mut sink = sink.with_sources(sources.collect());
+                    if let Some(dialect) = options.dialect {
+                        sink = sink.with_dialect(dialect);
+                    }
+                    match &options.schema {
+                        Some(text) => Box::new(sink.with_schema(&SchemaFile::parse(text)?)?),
+                        None => Box::new(sink),
+                    }
+                }
+                #[cfg(feature = "iceberg")]
+                Destination::Iceberg(folder) => {
+                    let existing = match (options.append, options.overwrite) {
+                        (true, _) => Existing::Append,
+                        (false, true) => Existing::Replace,
+                        (false, false) => Existing::Refuse,
+                    };
+                    let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
+                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn());
+                    let mut sink = sink.only(options.only.clone());
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }

@@ -4,6 +4,8 @@
 pub mod batch_files;
 #[cfg(feature = "dynamodb")]
 pub mod batch_write;
+#[cfg(feature = "iceberg")]
+pub mod iceberg;
 pub mod import_files;
 #[cfg(feature = "parquet")]
 pub mod parquet;

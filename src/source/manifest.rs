@@ -12,6 +12,7 @@ use std::fs;
 use crate::error::{Error, Kind, Result};
 use crate::limits::counted;
 use crate::model::Format;
+use crate::model::time::{Moment, Unit};
 use crate::source::chunk::MAX_LINE_BYTES;
 use crate::store::{Facts, Found, Location};
 
@@ -80,6 +81,16 @@ impl Export {
     #[must_use]
     pub fn in_words(&self) -> Option<String> {
         Some(format!("{}: {}", self.folder.as_ref()?, self.summary.as_ref()?.in_words()))
+    }
+
+    /// The point in time that it shows, or that its window ends with, in milliseconds since 1970.
+    #[must_use]
+    pub fn as_of(&self) -> Option<i64> {
+        let time = match &self.summary.as_ref()?.content {
+            Content::Items { export_time } => export_time.as_deref()?,
+            Content::Changes(window) => window.to.as_deref()?,
+        };
+        Moment::from_iso(time).ok()?.epoch(Unit::Millis).ok()
     }
 
     /// What the user should know of it before it is read.

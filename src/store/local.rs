@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
-use crate::store::published::{Published, State, in_the_way, named, published_name, wrong_size};
+use crate::store::published::{Published, State, in_the_way, named, not_shared, published_name, wrong_size};
 use crate::store::{Begin, PUBLISHED, UNFINISHED, io_error};
 
 /// Writes gather in this many bytes; each open staged file holds one such buffer.
@@ -50,6 +50,24 @@ impl LocalStaging {
         visit_files(final_dir, &mut |relative| present.push(relative.to_owned()))?;
         present.retain(|relative| !Path::new(relative).starts_with(UNFINISHED));
         published.check_present(&present, &final_dir.display(), overwrite)?;
+        Self::open(final_dir)
+    }
+
+    /// Makes a folder ready that others write into too; see [`OutputFolder::prepare_shared`](crate::store::OutputFolder::prepare_shared).
+    ///
+    /// # Errors
+    /// Kind `Usage` when the folder is a file, or holds what a sink published that has its folder for itself. Kind `Output` when the
+    /// folder cannot be made, read or written.
+    pub fn prepare_shared(final_dir: &Path, begin: Begin) -> Result<Self> {
+        if begin == Begin::Anew {
+            if fs::metadata(final_dir).is_ok_and(|found| !found.is_dir()) {
+                return Err(Error::new(Kind::Usage, "the output path is a file, expected a folder").with("path", final_dir.display()));
+            }
+            if read_list(final_dir)?.is_some() {
+                return Err(not_shared(&final_dir.display()));
+            }
+            remove_tree(&final_dir.join(UNFINISHED))?;
+        }
         Self::open(final_dir)
     }
 
@@ -157,7 +175,14 @@ impl LocalStaging {
             }
         }
         write_list(Published::under_way(earlier.as_ref(), &names), &self.final_dir)?;
+        self.give_names(&staged)?;
+        self.remove_others(&earlier.unwrap_or_default(), &names)?;
+        write_list(Published::complete(&names), &self.final_dir)?;
+        remove_tree(&self.folder)
+    }
 
+    /// Moves staged files to their final names.
+    fn give_names(&self, staged: &[&String]) -> Result<()> {
         let mut folders = BTreeSet::from([self.final_dir.clone()]);
         for name in staged {
             let path = self.final_dir.join(name);
@@ -171,9 +196,25 @@ impl LocalStaging {
             };
             moved().map_err(|cause| io_error(Kind::Output, "cannot publish the file", &path, cause))?;
         }
-        folders.iter().try_for_each(|folder| sync_folder(folder))?;
-        self.remove_others(&earlier.unwrap_or_default(), &names)?;
-        write_list(Published::complete(&names), &self.final_dir)?;
+        folders.iter().try_for_each(|folder| sync_folder(folder))
+    }
+
+    /// Gives the staged files their final names beside all that is there, and removes the staging folder.
+    ///
+    /// # Errors
+    /// Kind `Output` when a file is missing or has another size than reported; nothing was moved then. Also when a file cannot be moved.
+    pub fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
+        let names = named(files)?;
+        let mut staged = Vec::with_capacity(names.len());
+        for (name, bytes) in &names {
+            // When the same was cut short, some were moved.
+            let moved = || fs::metadata(self.final_dir.join(name)).is_ok_and(|found| found.is_file() && found.len() == *bytes);
+            if self.folder.join(name).exists() || !moved() {
+                self.check_staged(name, *bytes)?;
+                staged.push(name);
+            }
+        }
+        self.give_names(&staged)?;
         remove_tree(&self.folder)
     }
 

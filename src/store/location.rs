@@ -9,7 +9,7 @@ use std::time::SystemTime;
 #[cfg(feature = "s3")]
 use crate::aws::s3::{Bucket, ObjectFacts, S3};
 use crate::error::{Error, Kind, Result};
-use crate::store::io_error;
+use crate::store::{OutputFolder, io_error};
 
 /// Where a file or a folder lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -333,6 +333,18 @@ impl Location {
             // Every request named the tag.
             #[cfg(feature = "s3")]
             Location::S3(_) => Ok(()),
+        }
+    }
+}
+
+impl From<&OutputFolder> for Location {
+    fn from(folder: &OutputFolder) -> Self {
+        match folder {
+            OutputFolder::Local(dir) => Location::Local(dir.clone()),
+            #[cfg(feature = "s3")]
+            OutputFolder::S3(folder) => {
+                Location::S3(Key { bucket: folder.bucket().clone(), key: folder.prefix().trim_end_matches('/').to_owned() })
+            }
         }
     }
 }

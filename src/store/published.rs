@@ -135,6 +135,14 @@ fn not_empty(folder: &dyn Display, found: &str) -> Error {
         .with("hint", "name an empty or new folder, or pass --overwrite to replace what an earlier run wrote")
 }
 
+/// The folder that is to be shared with others is a sink's own.
+pub(super) fn not_shared(folder: &dyn Display) -> Error {
+    Error::new(Kind::Usage, "the folder holds what another sink wrote, which has its folder for itself")
+        .with("folder", folder)
+        .with("found", PUBLISHED)
+        .with("hint", "name another folder")
+}
+
 /// A file came into the folder after the run had looked at it.
 pub(super) fn in_the_way(file: &dyn Display) -> Error {
     Error::new(Kind::Output, "a file that dynamorph did not write is in the way")

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::aws::s3::{Bucket, Receipt, Upload};
 use crate::error::{Error, Kind, Result};
-use crate::store::published::{Published, State, in_the_way, named, published_name, wrong_size};
+use crate::store::published::{Published, State, in_the_way, named, not_shared, published_name, wrong_size};
 use crate::store::{Begin, PUBLISHED, UNFINISHED};
 
 /// A prefix in a bucket, taken as a folder.
@@ -72,9 +72,17 @@ impl S3Folder {
         self.bucket.put_whole(&self.key(PUBLISHED), list.into_json())
     }
 
+    pub(super) fn put_whole(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        self.bucket.put_whole(&self.key(name), bytes)
+    }
+
     /// Removes what is staged: the uploads that nobody will complete, and their receipts.
     fn clear(&self) -> Result<()> {
         self.bucket.abort_all(&self.bucket.list_uploads(&self.prefix)?)?;
+        self.forget_receipts()
+    }
+
+    fn forget_receipts(&self) -> Result<()> {
         let receipts = self.bucket.list(&self.receipt_key(""), None)?;
         self.bucket.delete(&receipts.objects.into_iter().map(|object| object.key).collect::<Vec<_>>())
     }
@@ -109,6 +117,28 @@ impl S3Staging {
         Ok(Self::open(folder))
     }
 
+    /// Makes a folder ready that others write into too; see [`OutputFolder::prepare_shared`](crate::store::OutputFolder::prepare_shared).
+    pub(super) fn prepare_shared(folder: &S3Folder, mine: &str, begin: Begin) -> Result<Self> {
+        if begin == Begin::Anew {
+            if folder.list()?.is_some() {
+                return Err(not_shared(folder));
+            }
+            let mut uploads = folder.bucket.list_uploads(&folder.prefix)?;
+            uploads.retain(|upload| upload.key.rsplit('/').next().is_some_and(|name| name.starts_with(mine)));
+            folder.bucket.abort_all(&uploads)?;
+            folder.forget_receipts()?;
+        }
+        Ok(Self::open(folder))
+    }
+
+    /// Completes the uploads beside all that is there.
+    pub(super) fn publish_beside(self, files: &[(PathBuf, u64)]) -> Result<()> {
+        let names = named(files)?;
+        let receipts = self.receipts(&names, |_| true)?;
+        self.folder.bucket.complete_all(&receipts)?;
+        self.folder.forget_receipts()
+    }
+
     pub(super) fn open(folder: &S3Folder) -> Self {
         Self { folder: folder.clone() }
     }
@@ -123,7 +153,8 @@ impl S3Staging {
         let folder = &self.folder;
         let names = named(files)?;
         let earlier = folder.list()?;
-        let receipts = self.receipts(&names, earlier.as_ref())?;
+        let may_be_there = |name: &String| earlier.as_ref().is_some_and(|list| list.state == State::Complete && list.files.contains(name));
+        let receipts = self.receipts(&names, may_be_there)?;
         let is_ours = |name: &String| earlier.as_ref().is_some_and(|list| list.files.contains(name));
         if let Some(foreign) = folder.present()?.iter().find(|name| names.contains_key(*name) && !is_ours(name)) {
             return Err(in_the_way(&folder.place(foreign)));
@@ -138,7 +169,7 @@ impl S3Staging {
 
     /// The receipts of the staged files, each of the size that its writer reported. A publication that was cut short has none for what it
     /// had published, and completed all of it before.
-    fn receipts(&self, names: &BTreeMap<String, u64>, earlier: Option<&Published>) -> Result<Vec<Receipt>> {
+    fn receipts(&self, names: &BTreeMap<String, u64>, may_be_there: impl Fn(&String) -> bool) -> Result<Vec<Receipt>> {
         let keys: Vec<_> = names.keys().map(|name| self.folder.receipt_key(name)).collect();
         let found = self.folder.bucket.get_all(&keys)?;
         let missing =
@@ -160,8 +191,7 @@ impl S3Staging {
             }
             receipts.push(receipt);
         }
-        let is_ours = |name: &String| earlier.is_some_and(|list| list.state == State::Complete && list.files.contains(name));
-        if let Some((name, _)) = published.iter().find(|(name, _)| !is_ours(name)) {
+        if let Some((name, _)) = published.iter().find(|(name, _)| !may_be_there(name)) {
             return Err(missing(name));
         }
         let keys: Vec<_> = published.iter().map(|(name, _)| self.folder.key(name)).collect();

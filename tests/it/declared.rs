@@ -168,7 +168,7 @@ fn the_first_item_that_drifts_from_a_pinned_schema_ends_the_run_before_anything_
     let ran = folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &["--schema", &kept]).expect(1);
     assert!(ran.stderr.contains("the schema cannot be read"), "{}", ran.stderr);
     let ran = folder.run(&pipeline, &[&from], &[folder.sink("batch", "out")], &["--schema", &kept]).expect(2);
-    assert!(ran.stderr.contains("a schema is what parquet: writes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a schema is what parquet: and iceberg: write"), "{}", ran.stderr);
 }
 
 /// Attributes of several types, NULL, and attributes that few care for.

@@ -11,6 +11,7 @@ mod exports;
 mod fixtures;
 mod folders;
 mod iam_policy;
+mod iceberg;
 mod import_files;
 mod incremental;
 mod interop;

@@ -34,24 +34,25 @@ pub(crate) fn programs() -> PathBuf {
 /// The Python with all packages.
 pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
-    PYTHON.get_or_init(|| {
-        let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp lies in target").join("interop-venv");
-        let python = venv.join("bin/python");
-        let requirements = programs().join("requirements.txt");
-        let wanted = fs::read(&requirements).expect("tests/python/requirements.txt is part of the repository");
-        // Written last, so it is there only when the environment is whole.
-        let installed = venv.join("installed.txt");
-        if fs::read(&installed).ok().as_ref() != Some(&wanted) {
-            output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv), "python3 with its module venv");
-            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-            output(
-                Command::new(&python).args(pip).arg(&requirements),
-                "the packages of tests/python/requirements.txt from a package index",
-            );
-            fs::write(installed, wanted).expect("the environment was made here a moment ago");
-        }
-        python
-    })
+    PYTHON.get_or_init(|| environment("interop-venv", "requirements.txt"))
+}
+
+/// The Python of an environment in `target`, which is made when the packages of this file of `tests/python` are not in it.
+pub(crate) fn environment(name: &str, requirements: &str) -> PathBuf {
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp lies in target").join(name);
+    let python = venv.join("bin/python");
+    let requirements = programs().join(requirements);
+    let wanted = fs::read(&requirements).expect("the lists of packages are part of the repository");
+    // Written last, so it is there only when the environment is whole.
+    let installed = venv.join("installed.txt");
+    if fs::read(&installed).ok().as_ref() != Some(&wanted) {
+        output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv), "python3 with its module venv");
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+        let needed = format!("the packages of {} from a package index", requirements.display());
+        output(Command::new(&python).args(pip).arg(&requirements), &needed);
+        fs::write(installed, wanted).expect("the environment was made here a moment ago");
+    }
+    python
 }
 
 /// Runs the command and gives what it printed; the test ends when the command fails.

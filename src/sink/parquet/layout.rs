@@ -18,6 +18,8 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
 
 use super::ddl::Dialect;
+#[cfg(feature = "iceberg")]
+use super::fixed::{FieldId, with_ids};
 use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
 use super::naming::{Names, renamed};
@@ -118,6 +120,10 @@ impl Attributes {
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) dataset: String,
+    /// What the paths of its files begin with, where that is chosen.
+    pub(super) stem: Option<String>,
+    /// The schema with numbers of the fields, where they have some.
+    numbered: Option<Schema>,
     pub(super) schema: SchemaRef,
     pub(super) forms: Vec<Form>,
     /// The leaf columns in a file.
@@ -209,6 +215,8 @@ impl Layout {
     fn new(dataset: &str, leading: &[String], columns: Columns, pinned: bool) -> Self {
         Self {
             dataset: dataset.to_owned(),
+            stem: None,
+            numbered: None,
             schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
@@ -220,6 +228,13 @@ impl Layout {
         }
     }
 
+    /// The same layout for files of this stem whose fields have these numbers.
+    #[cfg(feature = "iceberg")]
+    pub(super) fn numbered(self, stem: String, numbers: &[FieldId]) -> Self {
+        let numbered = Some(Schema::new(with_ids(self.schema.fields(), numbers)));
+        Self { stem: Some(stem), numbered, file: OnceLock::new(), ..self }
+    }
+
     /// What files of this layout need.
     ///
     /// # Errors
@@ -229,7 +244,8 @@ impl Layout {
             return Ok(file);
         }
         let refused = |cause| Error::new(Kind::Bug, "no Parquet schema for the dataset").with("dataset", &self.dataset).caused_by(cause);
-        let schema = ArrowSchemaConverter::new().convert(&self.schema).map_err(refused)?.root_schema_ptr();
+        let schema =
+            ArrowSchemaConverter::new().convert(self.numbered.as_ref().unwrap_or(&self.schema)).map_err(refused)?.root_schema_ptr();
         let properties = Arc::new(self.properties());
         // The factory copies schema and settings from a writer; which file that writes to does not matter.
         let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;

@@ -27,7 +27,7 @@ pub struct SchemaFile {
 /// A column, and the attribute that its values are of; without one: of those that have no column of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Column {
+pub(in crate::sink) struct Column {
     pub(super) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) attribute: Option<String>,
@@ -88,7 +88,7 @@ pub(super) enum Inside {
 }
 
 impl SchemaFile {
-    pub(super) fn new(dialect: Option<Dialect>, datasets: BTreeMap<String, Vec<Column>>) -> Self {
+    pub(in crate::sink) fn new(dialect: Option<Dialect>, datasets: BTreeMap<String, Vec<Column>>) -> Self {
         Self { version: VERSION, dialect, datasets }
     }
 

@@ -187,7 +187,7 @@ impl Manifest {
 }
 
 impl Column {
-    fn of(field: &Field) -> Result<Self> {
+    pub(super) fn of(field: &Field) -> Result<Self> {
         let said = |key| field.metadata().get(key).cloned();
         Ok(Self {
             name: field.name().clone(),

@@ -37,10 +37,14 @@
 //! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
 //! with the files and their items ([`Manifest`]).
 
+#[cfg(feature = "iceberg")]
+mod align;
 mod column;
 mod convert;
 mod ddl;
 mod encode;
+#[cfg(feature = "iceberg")]
+mod fixed;
 mod form;
 mod layout;
 mod lock;
@@ -64,11 +68,15 @@ use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
 pub use self::encode::Payload;
+#[cfg(feature = "iceberg")]
+pub(in crate::sink) use self::fixed::{FieldId, Files};
 pub use self::lock::SchemaFile;
 pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, Source};
 pub use self::minority::Minorities;
 pub use self::read::{ParquetFile, comparable};
 pub use self::write::Limits;
+#[cfg(feature = "iceberg")]
+pub(in crate::sink) use self::write::folder;
 
 /// Parquet files below a folder, a subfolder an entity.
 pub struct ParquetSink {
@@ -160,6 +168,14 @@ impl ParquetSink {
             (shape.items() > 0 && !self.layouts.is_pinned(id)).then(|| self.layouts.made_for(dataset, shape))
         });
         self.layouts.chosen.set(layouts.collect()).map_err(|_| Error::new(Kind::Bug, "the Parquet schemas were chosen twice"))
+    }
+}
+
+impl ParquetSink {
+    /// The columns of all datasets that have some.
+    pub(in crate::sink) fn schema_file(&self) -> SchemaFile {
+        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
+        SchemaFile::new(self.layouts.dialect, datasets.collect())
     }
 }
 
@@ -259,8 +275,7 @@ impl Sink for ParquetSink {
     }
 
     fn schema(&self) -> Result<Option<String>> {
-        let datasets = self.layouts.all().map(|(name, layout)| (name.to_owned(), layout.columns()));
-        SchemaFile::new(self.layouts.dialect, datasets.collect()).text().map(Some)
+        self.schema_file().text().map(Some)
     }
 
     fn encoder(&self) -> Arc<dyn Encoder> {

@@ -247,7 +247,8 @@ impl ParquetWriter {
         }
         let state = self.datasets.entry(dataset).or_default();
         if state.file.is_none() {
-            let path = PathBuf::from(folder(&layout.dataset)).join(format!("part-u{:05}-{:04}.parquet", self.unit, state.files));
+            let stem = layout.stem.clone().unwrap_or_else(|| format!("{}/part", folder(&layout.dataset)));
+            let path = PathBuf::from(format!("{stem}-u{:05}-{:04}.parquet", self.unit, state.files));
             let file = self.staging.create(&path)?;
             state.file = Some(OpenFile { writer: file_writer(file, &layout)?, layout: layout.clone(), path, items: 0 });
             state.files += 1;
@@ -422,7 +423,7 @@ pub(super) fn cannot_write(layout: &Layout, cause: ParquetError) -> Error {
 }
 
 /// The entity's name as the name of a folder: what file systems or stores may take amiss is percent-encoded.
-pub(super) fn folder(entity: &str) -> String {
+pub(in crate::sink) fn folder(entity: &str) -> String {
     let mut name = String::with_capacity(entity.len());
     for (at, byte) in entity.bytes().enumerate() {
         match byte {

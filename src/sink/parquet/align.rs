@@ -1,0 +1,213 @@
+//! Columns for items that come to a table which has columns already: what the table's column takes exactly goes there, also where the
+//! items alone would have had a narrower column.
+
+use super::form::JsonForm;
+use super::layout::Layout;
+use super::lock::{Column, Holds, Inside, SchemaFile};
+use crate::model::Type;
+use crate::shape::{Numbers, Shape, ValueShape};
+
+impl Default for SchemaFile {
+    fn default() -> Self {
+        Self::new(None, std::collections::BTreeMap::new())
+    }
+}
+
+impl SchemaFile {
+    /// Adds columns that a later run wrote, or that it changed.
+    pub(in crate::sink) fn extend(&mut self, later: SchemaFile) {
+        self.dialect = later.dialect;
+        for (dataset, columns) in later.datasets {
+            let known = self.datasets.entry(dataset).or_default();
+            for column in columns {
+                match known.iter_mut().find(|known| known.name == column.name) {
+                    Some(known) => *known = column,
+                    None => known.push(column),
+                }
+            }
+        }
+    }
+
+    /// The schema of one dataset; empty where it has none.
+    pub(in crate::sink) fn only(&self, dataset: &str) -> Self {
+        let columns = self.datasets.get(dataset);
+        Self::new(self.dialect, columns.map(|columns| (dataset.to_owned(), columns.clone())).into_iter().collect())
+    }
+}
+
+/// The columns of a layout that was made for items of this shape; in place of each the one that the table has for such values, where it
+/// has one. Values of a type that the attribute never had get a column that is new, under a name that is free.
+pub(super) fn aligned(layout: &Layout, shape: &Shape, table: &[Column]) -> Vec<Column> {
+    let kind = |holds: &Holds| holds.form().and_then(|form| form.kind());
+    let mut columns: Vec<Column> = Vec::new();
+    for mut column in layout.columns() {
+        let values = column.attribute.as_deref().and_then(|name| shape.attribute(name));
+        let of_attribute = || table.iter().filter(|known| known.attribute == column.attribute);
+        let taker = of_attribute().find_map(|known| Some((known, joined(&known.holds, &column.holds, values)?)));
+        if let Some((known, holds)) = taker {
+            column = Column { name: known.name.clone(), holds, ..column };
+            // One column of JSON may take all types of an attribute.
+            if columns.iter().all(|other| other.name != column.name) {
+                columns.push(column);
+            }
+            continue;
+        }
+        let wanted = kind(&column.holds);
+        let is_new = of_attribute().all(|known| kind(&known.holds) != wanted);
+        if let (true, Some(kind), true) = (is_new, wanted, table.iter().any(|known| known.name == column.name)) {
+            column.name = format!("{}__{}", column.name, kind.descriptor().to_lowercase());
+            while table.iter().chain(&columns).any(|known| known.name == column.name) {
+                column.name.push('_');
+            }
+        }
+        columns.push(column);
+    }
+    columns
+}
+
+/// What a position of a table holds once it has taken values of a shape that would make `wanted` of themselves; `None` where it cannot take
+/// them as they are.
+fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<Holds> {
+    let numbers = || values.map(ValueShape::numbers);
+    match (known, wanted) {
+        (Holds::IsNull, Holds::Null) => None,
+        (known, Holds::Null) => Some(known.clone()),
+        (known, wanted) if known == wanted => Some(known.clone()),
+        // Where all was NULL, there is a column for text.
+        (Holds::Null, Holds::Text | Holds::Digits | Holds::Json(_)) => Some(wanted.clone()),
+        (Holds::Decimal(digits, scale), Holds::Int64 | Holds::Decimal(..)) => fits(numbers()?, *digits, *scale).then(|| known.clone()),
+        (Holds::Digits, Holds::Int64 | Holds::Decimal(..))
+        | (Holds::AnyText, Holds::Text | Holds::Digits | Holds::Int64 | Holds::Decimal(..) | Holds::Bool) => Some(known.clone()),
+        (Holds::Json(inside), wanted) => takes(*inside, wanted).then(|| known.clone()),
+        (Holds::Set(known), Holds::Set(wanted)) => {
+            let fit = |digits, scale| values.is_some_and(|values| fits(values.members().numbers, digits, scale));
+            match (known.as_ref(), wanted.as_ref()) {
+                (Holds::Decimal(digits, scale), Holds::Int64 | Holds::Decimal(..)) if !fit(*digits, *scale) => None,
+                (Holds::Decimal(..) | Holds::Digits, Holds::Int64 | Holds::Decimal(..)) => Some(Holds::Set(known.clone())),
+                _ => None,
+            }
+        }
+        (Holds::List(known), Holds::List(wanted)) => {
+            let elements = values.and_then(ValueShape::elements);
+            Some(Holds::List(Box::new(joined(known, wanted, elements)?)))
+        }
+        (Holds::Struct(known), Holds::Struct(wanted)) => {
+            let shapes = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::fields);
+            let mut fields = known.clone();
+            for (name, wanted) in wanted {
+                let shape = shapes.as_ref().and_then(|shapes| shapes.get(name.as_str()).copied());
+                match fields.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, known)) => *known = joined(known, wanted, shape)?,
+                    None => fields.push((name.clone(), wanted.clone())),
+                }
+            }
+            Some(Holds::Struct(fields))
+        }
+        (Holds::Map(known), Holds::Map(wanted)) => {
+            let shape = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::values);
+            Some(Holds::Map(Box::new(joined(known, wanted, shape)?)))
+        }
+        // Few keys make fields of themselves, also where the table has seen many.
+        (Holds::Map(value), Holds::Struct(wanted)) => {
+            let shapes = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::fields)?;
+            let mut value = value.as_ref().clone();
+            for (name, wanted) in wanted {
+                value = joined(&value, wanted, shapes.get(name.as_str()).copied())?;
+            }
+            Some(Holds::Map(Box::new(value)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether such numbers fit a decimal.
+fn fits(numbers: Numbers, digits: u8, scale: u8) -> bool {
+    numbers.malformed == 0 && numbers.scale <= u32::from(scale) && numbers.whole <= u32::from(digits.saturating_sub(scale))
+}
+
+/// Whether JSON text of this kind takes values that would make `wanted` of themselves.
+fn takes(inside: Inside, wanted: &Holds) -> bool {
+    let kind = match wanted {
+        Holds::Null => return true,
+        Holds::Json(Inside::Any) => return inside == Inside::Any,
+        Holds::Json(Inside::M) | Holds::Struct(_) | Holds::Map(_) => Type::M,
+        Holds::Json(Inside::L) | Holds::List(_) => Type::L,
+        Holds::Json(Inside::Ss) => Type::Ss,
+        Holds::Json(Inside::Ns) => Type::Ns,
+        Holds::Json(Inside::Bs) => Type::Bs,
+        // A type that is declared, or one of the others that only a text of any value takes.
+        _ => return inside == Inside::Any && !matches!(wanted, Holds::Timestamp(_) | Holds::Double | Holds::IsNull | Holds::AnyText),
+    };
+    let form = match inside {
+        Inside::Any => JsonForm::Tagged,
+        Inside::M => JsonForm::Inside(Type::M),
+        Inside::L => JsonForm::Inside(Type::L),
+        Inside::Ss => JsonForm::Inside(Type::Ss),
+        Inside::Ns => JsonForm::Inside(Type::Ns),
+        Inside::Bs => JsonForm::Inside(Type::Bs),
+    };
+    form.holds(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Arena, Item, Value};
+
+    fn shape(values: &[Value<'_>]) -> Shape {
+        let mut shape = Shape::new::<&str>(&[]);
+        let arena = Arena::new();
+        for value in values {
+            let mut item = Item::new_in(&arena);
+            item.push("a", *value);
+            shape.observe(&item);
+        }
+        shape
+    }
+
+    fn join(known: &Holds, wanted: &Holds, values: &[Value<'_>]) -> Option<Holds> {
+        joined(known, wanted, shape(values).attribute("a"))
+    }
+
+    #[test]
+    fn integers_go_to_a_decimal_whose_digits_suffice() {
+        let known = Holds::Decimal(5, 2);
+        assert_eq!(join(&known, &Holds::Int64, &[Value::N("123")]), Some(known.clone()));
+        assert_eq!(join(&known, &Holds::Int64, &[Value::N("1234")]), None);
+        assert_eq!(join(&known, &Holds::Decimal(3, 1), &[Value::N("12.5")]), Some(known.clone()));
+        assert_eq!(join(&known, &Holds::Decimal(4, 3), &[Value::N("1.255")]), None);
+        assert_eq!(join(&Holds::Int64, &Holds::Decimal(3, 1), &[Value::N("12.5")]), None);
+        assert_eq!(join(&Holds::Digits, &Holds::Int64, &[Value::N("1")]), Some(Holds::Digits));
+    }
+
+    #[test]
+    fn what_is_only_null_goes_to_any_column_of_the_attribute() {
+        assert_eq!(join(&Holds::Int64, &Holds::Null, &[Value::Null]), Some(Holds::Int64));
+        assert_eq!(join(&Holds::Null, &Holds::Null, &[Value::Null]), Some(Holds::Null));
+        assert_eq!(join(&Holds::Null, &Holds::Text, &[]), Some(Holds::Text));
+        assert_eq!(join(&Holds::Null, &Holds::Int64, &[]), None);
+    }
+
+    #[test]
+    fn structs_get_the_fields_of_both_and_maps_take_structs() {
+        let field = |name: &str, holds: Holds| (name.to_owned(), holds);
+        let known = Holds::Struct(vec![field("x", Holds::Text), field("y", Holds::Int64)]);
+        let wanted = Holds::Struct(vec![field("w", Holds::Bool), field("y", Holds::Int64)]);
+        let joined = Holds::Struct(vec![field("x", Holds::Text), field("y", Holds::Int64), field("w", Holds::Bool)]);
+        assert_eq!(join(&known, &wanted, &[]), Some(joined));
+        assert_eq!(join(&known, &Holds::Struct(vec![field("x", Holds::Int64)]), &[]), None);
+        let fields = [("k", Value::N("1"))];
+        let map = Holds::Map(Box::new(Holds::Int64));
+        assert_eq!(join(&map, &Holds::Struct(vec![field("k", Holds::Int64)]), &[Value::M(&fields)]), Some(map));
+    }
+
+    #[test]
+    fn json_of_any_value_takes_every_type_and_that_of_maps_only_maps() {
+        let any = Holds::Json(Inside::Any);
+        assert_eq!(join(&any, &Holds::Text, &[]), Some(any.clone()));
+        let maps = Holds::Json(Inside::M);
+        assert_eq!(join(&maps, &Holds::Struct(vec![("k".to_owned(), Holds::Text)]), &[]), Some(maps.clone()));
+        assert_eq!(join(&maps, &any, &[]), None);
+        assert_eq!(join(&maps, &Holds::Json(Inside::L), &[]), None);
+    }
+}

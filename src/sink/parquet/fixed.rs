@@ -1,0 +1,116 @@
+//! Columns that are fixed before the first row, with field ids and names of files that somebody else chooses.
+//!
+//! Does not know what the ids are for.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+
+use super::align::aligned;
+use super::layout::Layout;
+use super::lock::Column;
+use super::{Dialect, Layouts, ParquetSink, SchemaFile, manifest};
+use crate::error::{Error, Kind, Result};
+use crate::model::{Dataset, DatasetId};
+use crate::shape::Shape;
+
+/// The id of a field, and those of the fields inside: of a list's element, of a struct's fields, of a map's key and value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) struct FieldId {
+    pub(in crate::sink) id: i32,
+    pub(in crate::sink) inside: Vec<FieldId>,
+}
+
+/// What the files of a dataset are to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sink) struct Files {
+    /// What their paths begin with.
+    pub(in crate::sink) stem: String,
+    /// The ids of the columns, in their order.
+    pub(in crate::sink) ids: Vec<FieldId>,
+}
+
+/// Says what the files of a dataset with these columns are to be like.
+pub(in crate::sink) type Choose<'c> = dyn FnMut(DatasetId, &Dataset, &[manifest::Column]) -> Result<Files> + 'c;
+
+impl ParquetSink {
+    /// A sink whose columns are fixed, for the datasets that have items: those of this sink's schema, else made from the shapes of all
+    /// items and from the columns that `tables` have already. `choose` is given each dataset with its columns and says what its files are to be like. Also gives what the user should know.
+    ///
+    /// # Errors
+    /// When no schema can hold such values, and what `choose` says.
+    pub(in crate::sink) fn fixed(&self, shapes: &[Shape], tables: &SchemaFile, choose: &mut Choose<'_>) -> Result<(Self, Vec<String>)> {
+        let Layouts { targets, dialect, .. } = self.layouts.as_ref();
+        let dialect = *dialect;
+        if shapes.len() != targets.datasets.len() {
+            return Err(Error::new(Kind::Bug, "not one shape for each dataset"));
+        }
+        let mut findings = Vec::new();
+        let mut layouts = Vec::with_capacity(shapes.len());
+        for ((id, dataset), shape) in (0..).map(DatasetId).zip(&targets.datasets).zip(shapes) {
+            if shape.items() == 0 {
+                layouts.push(None);
+                continue;
+            }
+            let layout = match (self.layouts.pinned(id), tables.datasets.get(&dataset.name)) {
+                (Some(pinned), _) => Layout::pinned(dataset, &pinned.columns(), dialect)?,
+                (None, table) => {
+                    Layout::check(dataset, shape)?;
+                    Layout::joining(dataset, shape, table.map_or(&[], Vec::as_slice), dialect)?
+                }
+            };
+            findings.extend(layout.findings(dataset, shape));
+            let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
+            let Files { stem, ids } = choose(id, dataset, &columns)?;
+            layouts.push(Some(Arc::new(layout.numbered(stem, &ids))));
+        }
+        let layouts = Arc::new(Layouts { targets: targets.clone(), dialect, pinned: layouts, chosen: OnceLock::new() });
+        let (folder, spawn, sources) = (self.folder.clone(), self.spawn.clone(), self.sources.clone());
+        let sink = Self { folder, overwrite: self.overwrite, limits: self.limits, spawn, layouts, sources };
+        Ok((sink, findings))
+    }
+}
+
+impl Layout {
+    /// The layout of this dataset for items of this shape that come to a table which has columns.
+    fn joining(dataset: &Dataset, shape: &Shape, table: &[Column], dialect: Option<Dialect>) -> Result<Self> {
+        let own = Self::of(dataset, shape, dialect);
+        let columns = aligned(&own, shape, table);
+        if columns == own.columns() {
+            return Ok(own);
+        }
+        // The columns take all of the items, though not each was made from them.
+        let mut joined = Self::pinned(dataset, &columns, dialect)?;
+        joined.pinned = false;
+        Ok(joined)
+    }
+}
+
+/// The fields with their ids, which the Parquet library takes from there.
+pub(super) fn with_ids<'f>(fields: impl IntoIterator<Item = &'f FieldRef>, ids: &[FieldId]) -> Vec<FieldRef> {
+    fields.into_iter().zip(ids).map(|(field, id)| Arc::new(with_id(field, id))).collect()
+}
+
+fn with_id(field: &Field, FieldId { id, inside }: &FieldId) -> Field {
+    let one = |field: &FieldRef| with_ids([field], inside).pop();
+    let kind = match field.data_type() {
+        DataType::List(element) => one(element).map(DataType::List),
+        DataType::Struct(fields) => Some(DataType::Struct(with_ids(fields, inside).into())),
+        DataType::Map(entries, sorted) => match entries.data_type() {
+            DataType::Struct(entry) => {
+                let entry = DataType::Struct(with_ids(entry, inside).into());
+                Some(DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(entry)), *sorted))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut metadata = field.metadata().clone();
+    metadata.insert(PARQUET_FIELD_ID_META_KEY, id.to_string());
+    let field = field.clone().with_metadata(metadata);
+    match kind {
+        Some(kind) => field.with_data_type(kind),
+        None => field,
+    }
+}
