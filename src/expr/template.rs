@@ -228,9 +228,7 @@ impl Template {
                     let Some((text, after)) = end.map(|end| rest.split_at(end)) else {
                         return false;
                     };
-                    // Keys are short: without a way out in the middle, the loop takes less time than a call of a search.
-                    let is_parted = || text.bytes().fold(false, |found, byte| found | (byte == self.separator));
-                    if text.is_empty() || (!name.rest && is_parted()) {
+                    if text.is_empty() || (!name.rest && text.as_bytes().contains(&self.separator)) {
                         return false;
                     }
                     let Some(text) = name.undo(text) else {

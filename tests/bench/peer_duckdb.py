@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 
 S, N, B, BOOL, SS = "STRUCT(S VARCHAR)", "STRUCT(N VARCHAR)", "STRUCT(B VARCHAR)", 'STRUCT("BOOL" BOOLEAN)', "STRUCT(SS VARCHAR[])"
+REACTIONS = ["confused", "eyes", "heart", "party", "thumbs_up"]
 ATTRIBUTES = {
     "PK": S, "SK": S, "EntityType": S,
     "name": S, "tier": S, "seats": N, "since": S, "flags": SS, "address": f"STRUCT(M STRUCT(city {S}, zip {S}))",
@@ -21,7 +22,7 @@ ATTRIBUTES = {
     "ticketId": S, "subject": S, "state": S, "priority": N, "openedAt": S, "changedAt": S, "bytes": N, "urgent": BOOL,
     "labels": f"STRUCT(L {S}[])", "digest": B, "access": f"STRUCT(M STRUCT(readers {SS}, public {BOOL}))", "expiresAt": N,
     "messageId": S, "author": S, "body": S, "sentAt": S, "likes": N, "internal": BOOL,
-    "reactions": f"STRUCT(M MAP(VARCHAR, {N}))", "scores": "STRUCT(NS VARCHAR[])",
+    "reactions": "STRUCT(M STRUCT({}))".format(", ".join(f"{name} {N}" for name in REACTIONS)), "scores": "STRUCT(NS VARCHAR[])",
 }
 
 
@@ -30,18 +31,25 @@ def typed(*columns):
     forms = {
         "S": '"{0}".S', "I": '"{0}".N::BIGINT', "D": '"{0}".N::DECIMAL(18,2)', "BOOL": '"{0}"."BOOL"', "SS": '"{0}".SS',
         "L": 'list_transform("{0}".L, lambda one: one.S)', "B": 'from_base64("{0}".B)',
-        "NS": 'list_transform("{0}".NS, lambda one: one::BIGINT)', "MAP": '"{0}".M',
+        "NS": 'list_transform("{0}".NS, lambda one: one::BIGINT)',
     }
     split = (column.split(":") for column in columns)
     return [f'{forms[form].format(name)} as "{name}"' for name, form in split]
 
 
+def record(name, **fields):
+    """The column of a map with these fields; absent where the map is."""
+    packed = ", ".join(f"{field} := {name}.M.{field}.{inside}" for field, inside in fields.items())
+    return f"case when {name} is not null then struct_pack({packed}) end as {name}"
+
+
 SELECT = {
-    "Customer": typed("name:S", "tier:S", "seats:I", "since:S", "flags:SS") + ["address.M.city.S as city", "address.M.zip.S as zip"],
+    "Customer": typed("name:S", "tier:S", "seats:I", "since:S", "flags:SS") + [record("address", city="S", zip="S")],
     "Visit": typed("visitId:I", "page:S", "at:S", "millis:I", "score:D", "agent:S"),
     "Ticket": typed("ticketId:S", "subject:S", "state:S", "priority:I", "openedAt:S", "changedAt:S", "bytes:I", "urgent:BOOL", "labels:L",
-                    "digest:B", "expiresAt:I") + ["access.M.readers.SS as readers", 'access.M.public."BOOL" as public'],
-    "Message": typed("messageId:S", "author:S", "body:S", "sentAt:S", "likes:I", "internal:BOOL", "reactions:MAP", "scores:NS"),
+                    "digest:B", "expiresAt:I") + [record("access", public='"BOOL"', readers="SS")],
+    "Message": typed("messageId:S", "author:S", "body:S", "sentAt:S", "likes:I", "internal:BOOL", "scores:NS")
+    + [record("reactions", **dict.fromkeys(REACTIONS, "N::BIGINT"))],
 }
 
 ENTITY = """case lower(trim({type}))[1:3] when 'cus' then 'Customer' when 'vis' then 'Visit' when 'tic' then 'Ticket' when 'mes' then 'Message'

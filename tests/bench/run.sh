@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the release build against DuckDB on an export of its own, and its ways to read against each other. See README.md.
+# Measures the release build against DuckDB, Polars and ClickHouse on an export of its own, and its ways to read against each other. See README.md.
 # usage: tests/bench/run.sh [ITEMS] [RUNS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -31,14 +31,25 @@ done
 export=$(echo "$bench/export-json-$items"/AWSDynamoDB/*)
 ion=$(echo "$bench/export-ion-$items"/AWSDynamoDB/*)
 
-for job in parquet import; do
-  case $job in parquet) pipeline=warehouse ;; import) pipeline=tables ;; esac
-  rm -rf "$bench/$job"
-  echo "$job: $items items, $(nproc) cores"
-  "$python" tests/bench/measure.py --runs "$runs" --name dynamorph --name duckdb \
-    -- "$dynamorph" run "tests/bench/$pipeline.toml" --from "$export" --to "$job:$bench/$job" --work "$bench/work" --overwrite --quiet \
-    -- "$python" tests/bench/peer_duckdb.py "$job" "$export" "$bench/peer-$job"
+lake="$dynamorph run tests/bench/warehouse.toml --from $export --to parquet:$bench/parquet --work $bench/work-parquet --overwrite --quiet"
+
+# A peer that gives another result is not compared.
+rm -rf "$bench/parquet"
+$lake > /dev/null
+for peer in duckdb polars chdb; do
+  job="$python tests/bench/peer_$peer.py parquet $export $bench/peer-$peer"
+  echo "parquet: $items items, $(nproc) cores, $peer"
+  $job
+  # ClickHouse has no null for lists.
+  "$python" tests/bench/same_results.py $([ "$peer" != chdb ] || echo --empty-is-null) "$bench/parquet" "$bench/peer-$peer"
+  "$python" tests/bench/measure.py --runs "$runs" --name dynamorph --name "$peer" -- $lake -- $job
 done
+
+rm -rf "$bench/import"
+echo "import: $items items, $(nproc) cores"
+"$python" tests/bench/measure.py --runs "$runs" --name dynamorph --name duckdb \
+  -- "$dynamorph" run tests/bench/tables.toml --from "$export" --to "import:$bench/import" --work "$bench/work" --overwrite --quiet \
+  -- "$python" tests/bench/peer_duckdb.py import "$export" "$bench/peer-import"
 
 echo "files for import and Parquet: $items items, all entities"
 "$python" tests/bench/measure.py --runs "$runs" --name import --name parquet \

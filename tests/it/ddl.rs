@@ -96,7 +96,7 @@ fn every_dialect_has_its_statements() {
 #[test]
 fn the_statements_for_what_a_run_wrote_for_the_dialect_rename_nothing() {
     let folder = Folder::new();
-    let odd = r##""PK":{"S":"O#1"},"createdAt":{"S":"a"},"createdat":{"S":"b"},"GSI1-PK":{"S":"c"},"Status#Date":{"S":"d"},"2nd":{"S":"e"},"a b":{"M":{"x-y":{"S":"f"},"X-Y":{"N":"1"}}}"##;
+    let odd = r#""PK":{"S":"O#1"},"createdAt":{"S":"a"},"createdat":{"S":"b"},"GSI1-PK":{"S":"c"},"Status#Date":{"S":"d"},"2nd":{"S":"e"},"a b":{"M":{"x-y":{"S":"f"},"X-Y":{"N":"1"}}}"#;
     let (pipeline, from) = (folder.join("pipeline.toml"), folder.join("items.json"));
     let text = "version = 1\n[source]\nkey = { partition = \"PK\" }\n[entity.Order]\nmatch = { PK = \"O#{id}\" }\n";
     fs::write(&pipeline, text).expect("the pipeline can be written");

@@ -22,7 +22,7 @@ impl Names {
 
     /// Takes the name as it is; false where it is no name, or taken.
     pub(super) fn take(&mut self, name: &str) -> bool {
-        self.legal(name, 0) == name && self.taken.insert(self.folded(name))
+        (self.dialect.is_none() || self.legal(name, 0) == name) && self.taken.insert(self.folded(name))
     }
 
     /// Takes the name, made of what the engine takes, with as many `_` as make it different from all others.
