@@ -18,11 +18,12 @@
 //!                                        Reject ---------------------------------------------------> rejects file
 //! ```
 //!
-//! A job walks over its files twice: the survey looks at every item before the first is written (keys that collide, what the
-//! values of a dataset look like), the write pass carries them to the sinks, unit by unit. Nothing has its final name before the
-//! whole run has been written and its ledger balances. What a unit did is kept in a report when all of it is durable; a run that was
-//! stopped goes on with the units that have none. Afterwards [`verify`] compares a target with what the plan makes of the exports, and
-//! `undo` takes a live run back by the log it kept.
+//! A job into files walks over its data files once. Each chunk is encoded by what its own items look like; at the end, when all items are
+//! known, keys are compared, one schema a dataset is chosen, and files that are narrower are mended. Where a sink cannot take that back (a live
+//! table), or the mending would lose something, it walks twice: the survey looks at every item before the first is written, the write pass
+//! carries them to the sinks. Both work unit by unit. Nothing has its final name before the whole run has been written and its ledger balances.
+//! What a unit did is kept in a report when all of it is durable; a run that was stopped goes on with the units that have none. Afterwards
+//! [`verify`] compares a target with what the plan makes of the exports, and `undo` takes a live run back by the log it kept.
 //!
 //! # Layers
 //!

@@ -1,4 +1,4 @@
-//! A job: a plan with its files and sinks, opened, surveyed, written and committed.
+//! A job: a plan with its files and sinks, opened, written and committed; surveyed before, or settled after.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -91,7 +91,7 @@ impl Job {
         Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
     }
 
-    /// Surveys, writes and commits. Where the work folder holds the same run, stopped before its end, it goes on there: units that have
+    /// Surveys and writes, or writes and settles, and commits. Where the work folder holds the same run, stopped before its end, it goes on there: units that have
     /// their report are not done again.
     ///
     /// # Errors

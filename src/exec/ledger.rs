@@ -145,8 +145,8 @@ pub(crate) struct Ledger {
     pub changes: BTreeMap<String, u64>,
     /// Outputs handed to the sinks by dataset id: those for a table, and those for Parquet only.
     pub outgoing: BTreeMap<u32, Outgone>,
-    /// The kinds of records in files without a manifest, and those of the rows that were handed over by dataset id. The survey looks at
-    /// them; a unit's report does not hold them.
+    /// The kinds of records in files without a manifest, and those of the rows that were handed over by dataset id. They are
+    /// looked at on the way; a unit's report has them apart.
     #[serde(skip)]
     pub kinds: BTreeMap<Option<u32>, Kinds>,
 }

@@ -1,8 +1,9 @@
 //! The only threads, channels and pool: opens a job, runs its units, commits.
 //!
-//! A job walks over its data files twice. The *survey* looks at every item before the first is written: it counts, finds
-//! keys that collide and learns what the values of each dataset look like. The *write* pass carries the items to the
-//! sinks, unit by unit. Both passes check the files against the manifest.
+//! Where all sinks write to files that nobody sees before the commit, a job walks over its data files once: units are written ahead, and
+//! what was seen on the way (keys, shapes) decides at the end whether the sinks can settle it. Else it walks twice: the *survey* looks at every
+//! item before the first is written, the *write* pass carries the items to the sinks, unit by unit. Every pass checks the files against the
+//! manifest.
 
 pub mod event;
 mod examples;

@@ -1,5 +1,7 @@
 //! One table exported in several ways: the same pipeline writes the same bytes.
 
+use std::path::Path;
+
 use crate::program::{Folder, files};
 
 /// Runs the split pipeline over an export into all kinds of files.
@@ -8,6 +10,17 @@ fn run(export: &str) -> Folder {
     let sinks = ["parquet", "import", "batch"].map(|kind| folder.sink(kind, kind));
     folder.run("pipelines/docs-split-comments.toml", &[export], &sinks, &[]).expect(0);
     folder
+}
+
+/// What a file holds, without the ARN of the export that it was made from.
+fn content(path: &Path, bytes: &[u8]) -> Vec<u8> {
+    if !path.ends_with("_dynamorph.json") {
+        return bytes.to_vec();
+    }
+    let mut manifest: serde_json::Value = serde_json::from_slice(bytes).expect("the manifest is JSON");
+    let sources = manifest["sources"].as_array_mut().into_iter().flatten();
+    sources.filter_map(serde_json::Value::as_object_mut).for_each(|source| drop(source.remove("export_arn")));
+    manifest.to_string().into_bytes()
 }
 
 /// Both runs wrote the same bytes under the same names.
@@ -19,7 +32,7 @@ pub(crate) fn same_bytes(kinds: &[&str], expected: &Folder, found: &Folder) {
         assert!(!expected.is_empty());
         assert_eq!(names(&found), names(&expected), "{kind}");
         for ((path, expected), (_, found)) in expected.iter().zip(&found) {
-            assert!(expected == found, "{kind}: {} differs", path.display());
+            assert!(content(path, expected) == content(path, found), "{kind}: {} differs", path.display());
         }
     }
 }
