@@ -94,6 +94,7 @@ impl OutputFolder {
     /// # Errors
     /// Kind `Usage` when the folder is a file, or holds what a sink published that has its folder for itself. Kind `Output` or `Service`
     /// when the folder cannot be made, read or written.
+    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "a folder of this machine has nobody else's uploads"))]
     pub fn prepare_shared(&self, mine: &str, begin: Begin) -> Result<Staging> {
         match self {
             Self::Local(dir) => LocalStaging::prepare_shared(dir, begin).map(Staging::Local),
