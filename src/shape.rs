@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::declared::{Declared, Fit};
 use crate::model::number::{Decimal, unscaled};
+use crate::model::short;
 use crate::model::{Dataset, Item, Type, Value};
 
 /// The most distinct keys that one map position may have while each is kept by name; with more, its keys are data.
@@ -37,7 +38,7 @@ pub const NAME_BYTES: usize = 1024;
 const ROOM: usize = 8192;
 
 /// The room for the keys of a map and of all maps below it, by the level of the map.
-const MAP_ROOM: [usize; LEVELS] = [4096, 512, 256, 128, 64, 64, 64, 64];
+const MAP_ROOM: [usize; LEVELS] = [512, 256, 128, 64, 64, 64, 64, 64];
 
 /// The room that a name takes, with the shape of its values but without what lies below.
 fn room_of(name: &str) -> usize {
@@ -139,41 +140,28 @@ impl Shape {
         self.make_room();
     }
 
-    /// Adds many items, as [`observe`](Self::observe) would one by one, but quicker: items of one kind have their names in one order, so the name
-    /// that comes next is mostly known before it is looked at.
+    /// Adds many items, as [`observe`](Self::observe) would one by one, but quicker: a name is looked for where one of its kind was found last.
     pub fn observe_all<'i, 'a: 'i>(&mut self, items: impl IntoIterator<Item = &'i Item<'a>>) {
-        /// No name is known to come next.
-        const UNKNOWN: usize = usize::MAX;
         /// Names that are held at one time.
         const HELD: usize = 4096;
         let mut seen: Vec<(&'a str, ValueShape)> = Vec::new();
         let mut known: FxHashMap<&'a str, usize> = FxHashMap::default();
-        // After each name, and before the first of an item.
-        let mut next = vec![UNKNOWN];
+        let mut last = [0; short::PLACES];
         for item in items {
             self.items += 1;
-            let mut before = 0;
             for (name, value) in item.attributes() {
-                let guess = next[before];
-                let at = if seen.get(guess).is_some_and(|(known, _)| known == name) {
-                    guess
-                } else {
-                    let at = *known.entry(name).or_insert_with(|| {
+                let guess = &mut last[short::place(name)];
+                if !seen.get(*guess).is_some_and(|(known, _)| short::same(known, name)) {
+                    *guess = *known.entry(name).or_insert_with(|| {
                         seen.push((name, ValueShape::default()));
-                        next.push(UNKNOWN);
                         seen.len() - 1
                     });
-                    next[before] = at;
-                    at
-                };
-                seen[at].1.observe(value, 0);
-                before = at + 1;
+                }
+                seen[*guess].1.observe(value, 0);
             }
             if seen.len() > HELD {
                 self.take_in(seen.drain(..));
                 known.clear();
-                next.truncate(1);
-                next[0] = UNKNOWN;
             }
         }
         self.take_in(seen.drain(..));

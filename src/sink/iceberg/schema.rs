@@ -338,6 +338,7 @@ mod tests {
     use super::*;
 
     fn column(name: &str, kind: ColumnType) -> Column {
+        let kind = serde_json::to_value(kind).expect("a type");
         serde_json::from_value(json!({ "name": name, "type": kind })).expect("a column")
     }
 

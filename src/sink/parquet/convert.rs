@@ -224,6 +224,8 @@ fn item<'a>(values: &'a [(usize, ArrayRef)], from: &'a Layout, row: usize, arena
     }
     attributes.sort_unstable_by_key(|(name, _)| *name);
     let mut item = Item::new_in(arena);
-    attributes.into_iter().for_each(|(name, value)| item.push(name, value));
+    for (name, value) in attributes {
+        item.push(name, value);
+    }
     Ok(item)
 }

@@ -12,6 +12,7 @@ use super::layout::Layout;
 use super::minority;
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
+use crate::model::short;
 use crate::model::{DatasetId, Item, Row, Value};
 use crate::shape::Shape;
 use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload};
@@ -139,21 +140,14 @@ pub(super) struct Columns<'l> {
     rows: usize,
     builders: Vec<Option<Builder<'l>>>,
     scratch: Vec<u8>,
-    /// After each attribute, and before the first: the number of the one that came next last time. Items of one kind have their names in one
-    /// order, so most names need not be looked up.
-    next: Vec<usize>,
+    /// The number of the attribute that was found last, by the place of its name.
+    last: [usize; short::PLACES],
 }
 
 impl<'l> Columns<'l> {
     /// Columns for so many rows.
     pub(super) fn new(layout: &'l Layout, rows: usize) -> Self {
-        Self {
-            layout,
-            rows,
-            builders: layout.forms.iter().map(|_| None).collect(),
-            scratch: Vec::new(),
-            next: vec![0; layout.attributes.len() + 1],
-        }
+        Self { layout, rows, builders: layout.forms.iter().map(|_| None).collect(), scratch: Vec::new(), last: [0; short::PLACES] }
     }
 
     /// Adds an item as row `at`, which comes after those that were added before.
@@ -161,16 +155,13 @@ impl<'l> Columns<'l> {
     /// # Errors
     /// Kind `Input` or `Bug` when it does not fit.
     pub(super) fn push(&mut self, at: usize, item: &Item<'_>) -> Result<()> {
-        let Self { layout, rows, builders, scratch, next } = self;
+        let Self { layout, rows, builders, scratch, last } = self;
         let (layout, rows) = (*layout, *rows);
         let mut homeless = false;
-        let mut before = 0;
         for (name, value) in item.attributes() {
-            let number = layout.attributes.number(name, next[before]);
-            if let Some(number) = number {
-                next[before] = number;
-                before = number + 1;
-            }
+            let guess = &mut last[short::place(name)];
+            let number = layout.attributes.number(name, *guess);
+            *guess = number.unwrap_or(*guess);
             let slots = match number.map(|number| layout.attributes.slots(number)) {
                 None if layout.rest.is_some() => {
                     homeless = true;

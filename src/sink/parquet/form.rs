@@ -278,7 +278,8 @@ impl Form {
 
     fn map(shape: &MapShape) -> Self {
         match (shape.fields(), shape.values()) {
-            (Some(fields), _) if !fields.is_empty() => Form::Struct(StructForm::of(&fields)),
+            // No engine knows a field without a name.
+            (Some(fields), _) if !fields.is_empty() && !fields.contains_key("") => Form::Struct(StructForm::of(&fields)),
             (_, Some(values)) => match Self::of(values) {
                 Form::Nothing | Form::Json(_) => Form::Json(JsonForm::Inside(Type::M)),
                 value => Self::map_of(value),

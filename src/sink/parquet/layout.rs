@@ -25,6 +25,7 @@ use super::lock::{Column, Holds};
 use super::naming::{Names, renamed};
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::COLUMNS;
+use crate::model::short;
 use crate::model::{Change, ColumnType, Dataset, Declared, Item, Mixed, Nulls, Type};
 use crate::shape::{Fits, Shape, ValueShape};
 
@@ -90,7 +91,7 @@ impl Attributes {
     /// The number of an attribute. `guess` is looked at first.
     pub(super) fn number(&self, attribute: &str, guess: usize) -> Option<usize> {
         match self.slots.get(guess) {
-            Some((name, _)) if **name == *attribute => Some(guess),
+            Some((name, _)) if short::same(name, attribute) => Some(guess),
             _ => self.index.get(attribute).copied(),
         }
     }
@@ -98,11 +99,6 @@ impl Attributes {
     /// The columns of the attribute with this number.
     pub(super) fn slots(&self, number: usize) -> &Slots {
         &self.slots[number].1
-    }
-
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
     }
 
     /// The columns of an attribute, which has none yet where it is new.

@@ -316,7 +316,12 @@ pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) ->
     let Lent { file, sha256 } = writer.inner_mut();
     let bytes = file.take().expect("the file is taken back once").finish()?;
     let digest = std::mem::take(sha256).finalize();
-    Ok((bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok((bytes, hexadecimal(&digest)))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The columns of a row group with fresh writers for their leaves.
