@@ -12,6 +12,7 @@ use dynamorph::aws::s3::{Bucket, Limits};
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::declared::folder_of;
 use crate::program::{Folder, Ran, command, files};
 use crate::support::s3::{client, ministack, moto};
 use crate::support::s3_proxy::{Asked, Fault, S3Proxy};
@@ -22,8 +23,14 @@ const EXPORT: &str = "sample_exports/docs";
 /// The program with these sinks and the S3 at this address, and nothing of whoever runs the tests.
 fn start(folder: &Folder, url: &str, sinks: &[&str], more: &[&str]) -> Command {
     let work = folder.join("work");
-    let mut command = command(&["run", PIPELINE, "--from", EXPORT, "--work", &work, "--quiet", "--s3-endpoint-url", url]);
+    let mut command = alone(&["run", PIPELINE, "--from", EXPORT, "--work", &work, "--quiet", "--s3-endpoint-url", url]);
     command.args(sinks.iter().flat_map(|sink| ["--to", *sink])).args(more);
+    command
+}
+
+/// The program with keys for the S3 of the tests.
+fn alone(args: &[&str]) -> Command {
+    let mut command = command(args);
     command.env_clear().envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_REGION", "us-east-1")]);
     command.envs([("AWS_EC2_METADATA_DISABLED", "true"), ("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")]);
     command
@@ -110,6 +117,27 @@ fn s3_gets_the_same_bytes_under_the_same_names_as_folders() {
         holds_what_a_folder_would(&bucket, "import/", "import");
         assert!(ran.stdout.contains(&place("parquet", &bucket, "a b/lake ")), "{}", ran.stdout);
     }
+}
+
+#[test]
+fn the_folders_of_partitions_are_in_the_names_of_objects_and_verify_finds_every_item_there() {
+    let (server, bucket) = (ministack(), bucket());
+    let declared = "partition = [\"state\"]\n";
+    let states = ["new", "a/b=c: 50%", "", "naïve +&x"];
+    let order = |(n, state)| format!(r#"{{"Item":{{"PK":{{"S":"O#{n}"}},"state":{{"S":"{state}"}}}}}}"#);
+    let orders: Vec<_> = states.iter().enumerate().map(order).collect();
+    let (folder, pipeline, from) = folder_of(declared, &orders.iter().map(String::as_str).collect::<Vec<_>>());
+    let (work, there, url) = (folder.join("work"), place("parquet", &bucket, "lake"), server.url());
+    folder.run(&pipeline, &[&from], &[folder.sink("parquet", "lake")], &[]).expect(0);
+    for args in [["run", "--to", "--restart"], ["verify", "--against", "--quiet"]] {
+        let [command, sink, more] = args;
+        let args = [command, &pipeline, "--from", &from, sink, &there, "--work", &work, more, "--s3-endpoint-url", &url];
+        Ran::of(alone(&args).output().expect("the program starts")).expect(0);
+    }
+    let data = |name: &PathBuf| name.extension().is_some_and(|end| end == "parquet");
+    let local: BTreeMap<_, _> = files(&folder.path().join("lake")).into_iter().filter(|(name, _)| data(name)).collect();
+    assert_eq!(local.len(), 4);
+    assert!(local == objects(&bucket, "lake/").into_iter().filter(|(name, _)| data(name)).collect());
 }
 
 #[test]
