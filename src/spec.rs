@@ -101,6 +101,8 @@ pub(crate) struct ParquetSpec<'n> {
     pub(crate) columns: Option<usize>,
     pub(crate) rest: Vec<Word<'n>>,
     pub(crate) order: Vec<Word<'n>>,
+    pub(crate) sort: Vec<Word<'n>>,
+    pub(crate) partition: Vec<Word<'n>>,
 }
 
 /// `nulls = true`, or the attributes.
@@ -418,6 +420,8 @@ impl<'n> ParquetSpec<'n> {
         spec.columns = fields.optional("columns").and_then(|node| read_columns(node, diagnostics));
         spec.rest = fields.optional("rest").map(|node| read_attributes(node, "`rest`", diagnostics)).unwrap_or_default();
         spec.order = fields.optional("order").map(|node| read_attributes(node, "`order`", diagnostics)).unwrap_or_default();
+        spec.partition = fields.optional("partition").map(|node| read_attributes(node, "`partition`", diagnostics)).unwrap_or_default();
+        spec.sort = fields.optional("sort").map(|node| read_attributes(node, "`sort`", diagnostics)).unwrap_or_default();
         fields.finish(diagnostics);
         Some(spec)
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use dynamorph::model::Format;
 use dynamorph::sink::import_files::{self, Compression};
+use dynamorph::sink::parquet::FileOptions;
 use dynamorph::source::manifest::{self, Choice};
 
 /// Remodels DynamoDB tables offline: export, transform, import.
@@ -185,11 +186,34 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) live: Live,
     #[command(flatten)]
+    pub(crate) parquet: FilesOfParquet,
+    #[command(flatten)]
     pub(crate) import: FilesForImport,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) service: Service,
+}
+
+/// What Parquet files are like.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of --to parquet:DIR and iceberg:DIR")]
+pub(crate) struct FilesOfParquet {
+    /// A row group in memory, before it is encoded: 1KiB to 1GiB.
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    pub(crate) row_group_size: usize,
+    /// A file ends with the row group that makes it this long: 1KiB to 64GiB.
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = size)]
+    pub(crate) file_size: usize,
+    /// How hard zstd tries to make the files smaller: 1 to 22.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=22))]
+    pub(crate) zstd_level: i32,
+}
+
+impl FilesOfParquet {
+    pub(crate) fn options(&self) -> FileOptions {
+        FileOptions { row_group: self.row_group_size, file: self.file_size, zstd_level: self.zstd_level }
+    }
 }
 
 /// The heading of what only one sink heeds.
@@ -450,6 +474,12 @@ pub(crate) struct GrantsNothing {
     import_compression: Option<ImportCompression>,
     #[arg(long, hide = true, value_parser = size)]
     import_object_size: Option<usize>,
+    #[arg(long, hide = true, value_parser = size)]
+    row_group_size: Option<usize>,
+    #[arg(long, hide = true, value_parser = size)]
+    file_size: Option<usize>,
+    #[arg(long, hide = true)]
+    zstd_level: Option<i32>,
 }
 
 /// An account's id.

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Args, command: &Run) -> Result<u8, Failure> {
         schema: command.schema.as_deref().map(schema).transpose()?,
         schema_out: command.schema_out.clone(),
         dialect: command.dialect.map(dialect),
+        parquet: command.parquet.options(),
         stop: stop.clone(),
     };
     let mut progress = Progress::new(args.quiet || args.output == Output::Json);

@@ -22,7 +22,7 @@ use crate::sink::batch_write::{self, DynamoDbSink};
 use crate::sink::iceberg::{Existing, IcebergSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
-use crate::sink::parquet::{Dialect, ParquetSink, SchemaFile, Source};
+use crate::sink::parquet::{Dialect, FileOptions, ParquetSink, SchemaFile, Source};
 use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
@@ -88,6 +88,9 @@ pub struct Options {
     /// The engine whose names the columns of `parquet:` have; else they have those of the attributes.
     #[cfg(feature = "parquet")]
     pub dialect: Option<Dialect>,
+    /// What the files of `parquet:` are like.
+    #[cfg(feature = "parquet")]
+    pub parquet: FileOptions,
     /// Asks the run to stop.
     pub stop: Stop,
 }
@@ -117,6 +120,8 @@ impl Options {
             schema_out: _,
             #[cfg(feature = "parquet")]
             dialect,
+            #[cfg(feature = "parquet")]
+            parquet,
             stop: _,
         } = self;
         let destinations: Vec<_> = destinations.iter().map(Destination::identity).collect();
@@ -131,6 +136,8 @@ impl Options {
             ("--schema", format!("{schema:?}")),
             #[cfg(feature = "parquet")]
             ("--dialect", format!("{dialect:?}")),
+            #[cfg(feature = "parquet")]
+            ("--row-group-size, --file-size or --zstd-level", format!("{parquet:?}")),
         ]
     }
 }
@@ -201,6 +208,12 @@ pub(super) fn check_destinations(plan: &Plan, options: &Options) -> Result<()> {
     if !parquet && options.dialect.is_some() {
         return Err(Error::new(Kind::Usage, "a dialect is for the names of columns in parquet: and iceberg:, and there is no such sink")
             .with("found", "--dialect")
+            .with("hint", "add --to parquet:DIR or --to iceberg:DIR, or leave the option out"));
+    }
+    #[cfg(feature = "parquet")]
+    if !parquet && options.parquet != FileOptions::default() {
+        return Err(Error::new(Kind::Usage, "an option of the files of parquet: and iceberg: is given, and there is no such sink")
+            .with("found", "--row-group-size, --file-size or --zstd-level")
             .with("hint", "add --to parquet:DIR or --to iceberg:DIR, or leave the option out"));
     }
     check_folders(options)?;
@@ -475,7 +488,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         table_arn: summary.table_arn.clone(),
                     });
                     let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
-                    let mut sink = sink.with_sources(sources.collect());
+                    let mut sink = sink.with_sources(sources.collect()).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }
@@ -492,8 +505,8 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         (false, false) => Existing::Refuse,
                     };
                     let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
-                    let sink = IcebergSink::new(folder.clone(), existing, Arc::clone(&targets), as_of, spawn());
-                    let mut sink = sink.only(options.only.clone());
+                    let sink = IcebergSink::new(folder.clone(), existing, &targets, as_of, spawn());
+                    let mut sink = sink.only(options.only.clone()).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }

@@ -191,6 +191,10 @@ pub struct Declared {
     pub rest: BTreeSet<String>,
     /// The attributes whose columns come first, in this order.
     pub order: Vec<String>,
+    /// The attributes by which the rows of each row group are sorted.
+    pub sort: Vec<String>,
+    /// The attributes whose values name the folders of the files, in this order. They have no columns in the files.
+    pub partition: Vec<String>,
 }
 
 impl Declared {
@@ -201,7 +205,13 @@ impl Declared {
             Nulls::Of(names) => Some(names),
         };
         let names = self.types.keys().chain(self.names.keys()).chain(self.mixed_of.keys());
-        names.chain(nulls.into_iter().flatten()).chain(&self.order).map(String::as_str)
+        names.chain(nulls.into_iter().flatten()).chain(&self.order).chain(&self.sort).chain(&self.partition).map(String::as_str)
+    }
+
+    /// Whether the attribute's values name folders.
+    #[must_use]
+    pub fn names_folders(&self, attribute: &str) -> bool {
+        self.partition.iter().any(|name| name == attribute)
     }
 
     /// What values of several types of this attribute become. What does not fit a declared type has columns of its own.
@@ -293,6 +303,18 @@ pub fn plain_number(text: &str) -> Cow<'_, str> {
         Some(number) => Cow::Owned(number.plain()),
         None => Cow::Borrowed(text),
     }
+}
+
+/// Whether a name stands in the names of folders as it is, for every engine.
+#[must_use]
+pub fn is_folder_name(name: &str) -> bool {
+    !name.starts_with('.') && !name.contains(is_escaped_in_folders)
+}
+
+/// Whether Hive writes a character otherwise in the names of folders.
+#[must_use]
+pub fn is_escaped_in_folders(character: char) -> bool {
+    character.is_ascii_control() || "\"#%'*/:=?\\{[]^".contains(character)
 }
 
 /// The first microsecond of the year 0000, and the last of the year 9999.

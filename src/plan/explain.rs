@@ -133,7 +133,7 @@ impl Plan {
 
 /// What is declared of the columns of a dataset: `  in Parquet createdAt is timestamp; price is double, as cost`.
 fn write_declared(declared: &Declared, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Declared { types, names, strict, mixed, mixed_of, nulls, columns, rest, order } = declared;
+    let Declared { types, names, strict, mixed, mixed_of, nulls, columns, rest, order, sort, partition } = declared;
     let list = |names: &mut dyn Iterator<Item = &String>| names.map(String::as_str).collect::<Vec<_>>().join(", ");
     let mut parts = Vec::new();
     for name in types.keys().chain(names.keys()).chain(mixed_of.keys()).collect::<BTreeSet<_>>() {
@@ -151,6 +151,8 @@ fn write_declared(declared: &Declared, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         Nulls::Of(names) => parts.push(format!("NULL has a column of its own in {}", list(&mut names.iter()))),
     }
     parts.extend((!order.is_empty()).then(|| format!("{} first", list(&mut order.iter()))));
+    parts.extend((!partition.is_empty()).then(|| format!("folders by {}", list(&mut partition.iter()))));
+    parts.extend((!sort.is_empty()).then(|| format!("rows by {}", list(&mut sort.iter()))));
     parts.extend((!rest.is_empty()).then(|| format!("no columns for {}", list(&mut rest.iter()))));
     parts.extend(columns.map(|columns| format!("at most {columns} columns")));
     parts.extend(strict.then(|| "what does not fit is rejected".to_owned()));

@@ -26,7 +26,7 @@ fn folder(declared: &str) -> (Folder, String, String) {
     folder_of(declared, &ORDERS)
 }
 
-fn folder_of(declared: &str, orders: &[&str]) -> (Folder, String, String) {
+pub(crate) fn folder_of(declared: &str, orders: &[&str]) -> (Folder, String, String) {
     let folder = Folder::new();
     let (pipeline, from) = (folder.join("pipeline.toml"), folder.join("orders.json"));
     fs::write(&pipeline, format!("{HEAD}{declared}")).expect("the pipeline can be written");
@@ -34,7 +34,7 @@ fn folder_of(declared: &str, orders: &[&str]) -> (Folder, String, String) {
     (folder, pipeline, from)
 }
 
-fn verify(folder: &Folder, pipeline: &str, from: &str) -> Ran {
+pub(crate) fn verify(folder: &Folder, pipeline: &str, from: &str) -> Ran {
     let (work, lake) = (folder.join("verify"), folder.sink("parquet", "lake"));
     dynamorph(&["verify", pipeline, "--from", from, "--against", &lake, "--work", &work, "--quiet"])
 }

@@ -56,7 +56,7 @@ fn an_encrypted_export_in_s3_is_allowed_by_what_its_manifest_says() {
 fn the_flags_of_a_run_are_taken_also_where_no_permission_depends_on_them() {
     let args = ["iam-policy", PIPELINE, "--from", "sample_exports/docs", "--region", "eu-west-1", "--to", "dynamodb", "--to", "import:out"];
     let more = "--max-write-units 500 --ramp 5m --work w --unit-size 1MiB --max-rejects 3 --overwrite --restart --only Document --limit 5 --dialect athena --schema a --schema-out b \
-                --jobs 2 --import-format ion --import-compression zstd --import-object-size 1GiB --verify data --max-line 1MB";
+                --jobs 2 --import-format ion --import-compression zstd --import-object-size 1GiB --row-group-size 8MiB --file-size 1GiB --zstd-level 3 --verify data --max-line 1MB";
     let all: Vec<_> = args.into_iter().chain(more.split_whitespace()).collect();
     assert_eq!(alone(&all).expect(0).stdout, alone(&args).expect(0).stdout);
     let ran = alone(&[&args[..], &["--max-write-units", "0"]].concat()).expect(2);

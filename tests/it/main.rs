@@ -15,6 +15,7 @@ mod iceberg;
 mod import_files;
 mod incremental;
 mod interop;
+mod laid_out;
 mod layers;
 mod live;
 mod load;

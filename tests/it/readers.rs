@@ -116,12 +116,29 @@ fn odd(folder: &Folder) -> Case {
     Case::new("odd", &folder.path().join("lake")).group_where(&["Typed"], "read_export.py", &[], &[export.into()], typed)
 }
 
+/// Items in folders that are named after their values, sorted by a column.
+fn parted(folder: &Folder) -> Case {
+    let (pipeline, items) = (folder.join("pipeline.toml"), folder.join("items.json"));
+    let text = "version = 1\n[source]\nkey = { partition = \"PK\" }\n[entity.Order]\nmatch = { PK = \"O#{id}\" }\n\
+                [entity.Order.parquet]\npartition = [\"state\", \"paid\"]\nsort = [\"total\"]\n";
+    let states = [r#""S":"new""#, r#""S":"a/b=c: 50%""#, r#""NULL":true"#, r#""N":"1.50""#, r#""S":"12:30""#];
+    let item = |n: usize| {
+        let (state, paid) = (states[n % states.len()], n.is_multiple_of(3));
+        format!(r#"{{"Item":{{"PK":{{"S":"O#{n}"}},"state":{{{state}}},"paid":{{"BOOL":{paid}}},"total":{{"N":"{}"}}}}}}"#, n * 7 % 20)
+    };
+    let lines: Vec<_> = (0..40).map(item).chain([r#"{"Item":{"PK":{"S":"O#x"}}}"#.to_owned()]).collect();
+    fs::write(&pipeline, text).expect("the pipeline can be written");
+    fs::write(&items, lines.join("\n")).expect("the items can be written");
+    folder.run(&pipeline, &[&items], &[folder.sink("parquet", "lake")], &[]).expect(0);
+    Case::new("parted", &folder.path().join("lake")).group(&["Order"], "read_items.py", &[], &[items.into()])
+}
+
 #[test]
 fn five_engines_read_every_type_and_value_of_every_sample() {
     let mut folders = Vec::new();
     let mut cases = pipelines(&mut folders);
-    let (folder, odd_folder) = (Folder::new(), Folder::new());
-    cases.extend([changes(&folder), odd(&odd_folder)]);
+    let (folder, odd_folder, parted_folder) = (Folder::new(), Folder::new(), Folder::new());
+    cases.extend([changes(&folder), odd(&odd_folder), parted(&parted_folder)]);
     for (at, name) in HEALTHY.iter().enumerate() {
         let lake = folder.path().join(format!("whole-{at}"));
         write_parquet(&sample(name), &lake);

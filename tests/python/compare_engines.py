@@ -9,12 +9,14 @@ Prints a line for each engine: its name, and how many datasets, tables and rows 
 """
 
 import argparse
+import functools
 import json
 import sys
 from pathlib import Path
 
 import canonical
 import engines
+import pyarrow
 import read_parquet
 
 
@@ -48,31 +50,52 @@ def check_rows(engine, found, lines, place):
         sys.exit(f"{place}: expected {len(lines)} rows, found {len(found)}")
 
 
+def parts(files):
+    """The files whose rows share the same attributes, with these."""
+    found = {}
+    for file in files:
+        shared = read_parquet.shared_of(file)
+        found.setdefault(canonical.line(shared), ([], shared))[0].append(file)
+    return found.values()
+
+
+def folders(lake, dataset):
+    """The columns that name folders, and by their values the attributes of the rows below."""
+    by = [column["name"] for column in dataset.get("partition", [])]
+    shared = {tuple(file["partition"][name] for name in by): read_parquet.shared_of(lake / file["path"]) for file in dataset["files"]}
+    return by, shared
+
+
 def check(engine, name, case, counts):
     """One case by one engine."""
     lake = Path(case["lake"])
     statements = case["sql"].get(name)
-    tables = {}
+    tables, manifest = {}, {}
     if statements is not None:
         engine.run(statements)
-        datasets = [dataset["folder"] for dataset in json.loads((lake / "_dynamorph.json").read_text())["datasets"]]
-        tables = dict(zip(datasets, engines.tables(statements), strict=True))
+        manifest = {dataset["folder"]: dataset for dataset in json.loads((lake / "_dynamorph.json").read_text())["datasets"]}
+        tables = dict(zip(manifest, engines.tables(statements), strict=True))
     for group in case["groups"]:
         read, selected = [], []
         for dataset in group["datasets"]:
             place = f"{name}: {case['name']}: {dataset}"
             files = read_parquet.files([lake / dataset])
             schema = read_parquet.schema_of(files[0])
-            columns, rows = engine.read(files, schema)
-            check_columns(engine, schema, columns, place)
-            read += items(schema, rows, place)
+            for files, shared in parts(files):
+                columns, rows = engine.read(files, schema)
+                check_columns(engine, schema, columns, place)
+                read += [item | shared for item in items(schema, rows, place)]
             counts["datasets"] += 1
             if dataset in tables:
-                columns, rows = engine.table(tables[dataset], schema)
+                by, shared = folders(lake, manifest[dataset])
+                whole = functools.reduce(lambda schema, name: schema.append(pyarrow.field(name, pyarrow.string())), by, schema)
+                columns, rows = engine.table(tables[dataset], whole)
                 # The statements may rename columns; the place says which is which.
-                kinds = [(wanted, found) for wanted, (_, found) in zip(engine.names(schema.names), columns, strict=True)]
-                check_columns(engine, schema, kinds, f"{place}, the table")
-                selected += items(schema, rows, f"{place}, the table")
+                kinds = [(wanted, found) for wanted, (_, found) in zip(engine.names(whole.names), columns, strict=True)]
+                check_columns(engine, whole, kinds, f"{place}, the table")
+                rows = [(row[: len(schema)], tuple(row[len(schema) :])) for row in rows]
+                found = items(schema, [row for row, _ in rows], f"{place}, the table")
+                selected += [item | shared[values] for item, (_, values) in zip(found, rows, strict=True)]
                 counts["tables"] += 1
         counts["rows"] += len(read) + len(selected)
         check_rows(engine, read, group["lines"], f"{name}: {case['name']}: {group['datasets']}")

@@ -245,7 +245,7 @@ class ClickHouse(Engine):
     def read(self, files, schema):
         names = ",".join(file.name for file in files)
         path = files[0].with_name("{" + names + "}" if len(files) > 1 else names)
-        return self.select(f"file('{path}', Parquet)", schema)
+        return self.select(f"file('{path}', Parquet)", schema, ", use_hive_partitioning = 0")
 
     def run(self, sql):
         for statement in statements(sql):
@@ -257,11 +257,11 @@ class ClickHouse(Engine):
     def table(self, name, schema):
         return self.select(name, schema)
 
-    def select(self, source, schema):
+    def select(self, source, schema, more=""):
         import pyarrow.ipc
 
         # Arrow is the one way out that keeps bytes and digits; what is in it is ClickHouse's.
-        found = self.session.query(f"SELECT * FROM {source} SETTINGS output_format_arrow_string_as_string = 0", "Arrow")
+        found = self.session.query(f"SELECT * FROM {source} SETTINGS output_format_arrow_string_as_string = 0{more}", "Arrow")
         table = pyarrow.ipc.open_file(found.bytes()).read_all()
         columns = [(field.name, self.sees(field.type)) for field in table.schema]
         names = [field.type for field in schema]

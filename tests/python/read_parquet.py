@@ -36,6 +36,12 @@ def schema_of(file):
     return pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored)))
 
 
+def shared_of(file):
+    """The attributes that all rows of a file share and no column has, without NULLs."""
+    said = (pyarrow.parquet.ParquetFile(file).metadata.metadata or {}).get(b"dynamorph.partition", b"{}")
+    return canonical.drop_null({name: canonical.tagged(value) for name, value in canonical.parse(said).items()})
+
+
 def kind_of(field):
     """The DynamoDB type of a field."""
     named = (field.metadata or {}).get(b"dynamodb.type")
@@ -130,7 +136,7 @@ def read_pyarrow(file, width):
 
 def read_duckdb(file, _width):
     """The same by DuckDB."""
-    return duckdb.connect().execute("SELECT * FROM read_parquet(?)", [str(file)]).fetchall()
+    return duckdb.connect().execute("SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(file)]).fetchall()
 
 
 ENGINES = {"pyarrow": read_pyarrow, "duckdb": read_duckdb}
@@ -143,9 +149,9 @@ def items(paths, engine):
         found = schema_of(file)
         if schema is not None and not schema.equals(found, check_metadata=True):
             sys.exit(f"{file}: its schema differs from that of the files before")
-        schema = found
+        schema, shared = found, shared_of(file)
         for row in ENGINES[engine](file, len(schema)):
-            yield item_of(schema, row)
+            yield item_of(schema, row) | shared
 
 
 if __name__ == "__main__":

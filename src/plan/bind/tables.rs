@@ -1,8 +1,9 @@
 //! Target tables: their keys, their indexes and the types of both.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Span;
+use crate::model::declared::is_folder_name;
 use crate::model::{Change, Creation, Dataset, DatasetId, Declared, Index, KeyAttribute, KeySchema, KeyType, Nulls, Table, TableId};
 use crate::plan::bind::{Binder, id, list};
 use crate::spec::{EntitySpec, KeySpec, NullsSpec, ParquetSpec, TableSpec, Word};
@@ -126,7 +127,7 @@ impl<'n> Binder<'_, 'n> {
 
     /// What an entity declares of the columns of its dataset, which is there by now.
     pub(super) fn declare(&mut self, spec: &EntitySpec<'n>) {
-        let ParquetSpec { types, names, strict, mixed, mixed_of, nulls, columns, rest, order } = &spec.parquet;
+        let ParquetSpec { types, names, strict, mixed, mixed_of, nulls, columns, rest, order, sort, partition } = &spec.parquet;
         let texts = |words: &[Word<'n>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
         let mut declared = Declared {
             strict: *strict,
@@ -139,6 +140,8 @@ impl<'n> Binder<'_, 'n> {
             columns: *columns,
             rest: texts(rest).into_iter().collect(),
             order: texts(order),
+            sort: texts(sort),
+            partition: texts(partition),
             ..Declared::default()
         };
         for (attribute, column) in types {
@@ -165,6 +168,7 @@ impl<'n> Binder<'_, 'n> {
                 self.diagnostics.error_with_help(attribute.span.clone(), message, "take it out of `mixed` or of `types`");
             }
         }
+        self.check_partitions(partition, &declared);
         let columns_of: BTreeSet<_> = declared.attributes().collect();
         for attribute in rest.iter().filter(|attribute| columns_of.contains(attribute.text)) {
             let message = format!("`{}` has no column of its own by `rest`, and something is said of its column", attribute.text);
@@ -172,6 +176,33 @@ impl<'n> Binder<'_, 'n> {
         }
         if let Some(dataset) = self.targets.datasets.iter_mut().find(|dataset| dataset.name == spec.name.text) {
             dataset.declared = declared;
+        }
+    }
+
+    /// Reports attributes that name folders and of whose columns something is said, since they have none, and names that engines read in other ways.
+    fn check_partitions(&mut self, partition: &[Word<'n>], declared: &Declared) {
+        for attribute in partition {
+            let columns = Declared { names: BTreeMap::new(), partition: Vec::new(), ..declared.clone() };
+            if columns.attributes().any(|name| name == attribute.text) {
+                let message =
+                    format!("`{}` has no column in the files by `partition`, and something is said of its column", attribute.text);
+                self.diagnostics.error_with_help(
+                    attribute.span.clone(),
+                    message,
+                    "take it out here, or everywhere else under [parquet] but `names`",
+                );
+            }
+            let [_, written_at] = Change::COLUMNS;
+            if attribute.text == written_at {
+                let message = format!("`{}` is another one for nearly every change", attribute.text);
+                self.diagnostics.error_with_help(attribute.span.clone(), message, "take it out here");
+            }
+            let column = declared.names.get(attribute.text).map_or(attribute.text, String::as_str);
+            if !is_folder_name(column) {
+                let message = format!("`{column}` would name folders, and has characters that engines do not take there");
+                let help = "give it another name under `names`, with no control character, no leading `.` and none of \" # % ' * / : = ? \\ { [ ] ^";
+                self.diagnostics.error_with_help(attribute.span.clone(), message, help);
+            }
         }
     }
 

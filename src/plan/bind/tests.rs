@@ -383,13 +383,12 @@ fn what_is_declared_of_columns_is_bound_and_told() {
     assert!(declared.strict);
     let told = "  in Parquet at is timestamp; price is decimal(10,2), as cost; title as name; what does not fit is rejected\n";
     assert!(plan.explain().contains(told), "{}", plan.explain());
-    let fields =
-        "mixed = { \"*\" = \"json\", a = \"text\" }\nnulls = true\ncolumns = 100\nrest = [\"tmp_*\", \"x\"]\norder = [\"b\", \"a\"]";
+    let fields = "mixed = { \"*\" = \"json\", a = \"text\" }\nnulls = true\ncolumns = 100\nrest = [\"tmp_*\", \"x\"]\norder = [\"b\", \"a\"]\nsort = [\"k\"]\npartition = [\"p\"]";
     let plan = with(fields).unwrap();
     let declared = &plan.targets.datasets[0].declared;
     assert_eq!((declared.mixed("a"), declared.mixed("b")), (Mixed::Text, Mixed::Json));
     assert!(declared.tells_null("any") && declared.in_rest("tmp_1") == Some("tmp_*") && declared.in_rest("x1").is_none());
-    let told = "  in Parquet a of several types is text; what else has several types is json; NULL has columns of its own; b, a first; \
+    let told = "  in Parquet a of several types is text; what else has several types is json; NULL has columns of its own; b, a first; folders by p; rows by k; \
                 no columns for tmp_*, x; at most 100 columns\n";
     assert!(plan.explain().contains(told), "{}", plan.explain());
     for (wrong, expected) in [
@@ -410,6 +409,16 @@ fn what_is_declared_of_columns_is_bound_and_told() {
         ("nulls = 1", "`nulls` must be an array, found an integer"),
         ("nulls = [\"a\", \"b\", \"a\"]", "`a` is in `nulls` twice (take it out here)"),
         ("order = [\"a\", \"a\"]", "`a` is in `order` twice"),
+        ("sort = [\"a\", \"a\"]", "`a` is in `sort` twice"),
+        ("partition = [\"a\", \"a\"]", "`a` is in `partition` twice"),
+        ("partition = [\"a\"]\nrest = [\"a\"]", "`a` has no column of its own by `rest`, and something is said of its column"),
+        ("partition = [\"a\"]\nsort = [\"a\"]", "`a` has no column in the files by `partition`, and something is said of its column"),
+        ("partition = [\"a\"]\ntypes = { a = \"text\" }", "`a` has no column in the files by `partition`"),
+        (
+            "partition = [\"a:b\"]",
+            "`a:b` would name folders, and has characters that engines do not take there (give it another name under `names`",
+        ),
+        ("partition = [\"_written_at\"]", "`_written_at` is another one for nearly every change"),
         ("order = [\"\"]", "a name in `order` is empty"),
         ("rest = [\"a\"]\norder = [\"a\"]", "`a` has no column of its own by `rest`, and something is said of its column"),
         ("columns = 0", "`columns` is 0 (a dataset has 1 to 2048 columns"),

@@ -38,7 +38,7 @@ use self::files::{DataFile, ManifestLine, Snapshot};
 use self::metadata::{Commit, Table};
 use self::schema::{Change, Field, Numbered};
 use self::stats::Stats;
-use super::parquet::{Dialect, Files, ParquetSink, SchemaFile, folder};
+use super::parquet::{Dialect, FileOptions, Files, ParquetSink, SchemaFile, folder};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
@@ -116,8 +116,14 @@ struct Next {
 impl IcebergSink {
     /// A sink that writes below `folder`. `as_of` is the time that the items are of, in milliseconds since 1970. `spawn` runs the
     /// compression of row groups in the pool.
-    pub fn new(folder: impl Into<OutputFolder>, existing: Existing, targets: Arc<Targets>, as_of: Option<i64>, spawn: Spawn) -> Self {
+    pub fn new(folder: impl Into<OutputFolder>, existing: Existing, targets: &Targets, as_of: Option<i64>, spawn: Spawn) -> Self {
         let folder = folder.into();
+        let mut targets = targets.clone();
+        // The names of folders mean nothing here, so all columns are in the files.
+        for dataset in &mut targets.datasets {
+            dataset.declared.partition.clear();
+        }
+        let targets = Arc::new(targets);
         let parquet = ParquetSink::new(folder.clone(), false, targets.clone(), spawn);
         Self { folder, existing, targets, only: Vec::new(), as_of, parquet, run: OnceLock::new(), tables: OnceLock::new() }
     }
@@ -126,6 +132,14 @@ impl IcebergSink {
     #[must_use]
     pub fn with_dialect(self, dialect: Dialect) -> Self {
         Self { parquet: self.parquet.with_dialect(dialect), ..self }
+    }
+
+    /// The same sink with files like these. To be said before [`with_schema`](Self::with_schema).
+    ///
+    /// # Errors
+    /// Kind `Usage` when there can be no such files.
+    pub fn with_file_options(self, options: FileOptions) -> Result<Self> {
+        Ok(Self { parquet: self.parquet.with_file_options(options)?, ..self })
     }
 
     /// The same sink with the columns of a schema, for the datasets that are in it.

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type};
 
 use super::encode::{Batch, Columns, WIDE};
 use super::form::{Form, NumberForm, attribute_of};
-use super::layout::Layout;
+use super::layout::{Layout, Slots};
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Arena, Attribute, Item, Type, Value};
@@ -63,6 +63,21 @@ impl Way {
             let form = &from.forms[place];
             let target = form.kind().and_then(|kind| slots.places(kind).next());
             !opens_struct(form, target.map(|target| &to.forms[target])) || values.is_some_and(|values| !values.has_null_fields())
+        })
+    }
+
+    /// Whether rows that are sorted as the first layout says are so by the second one too. Numbers that get more digits keep their order, those
+    /// that become text do not.
+    pub(super) fn keeps_order(&self, from: &Layout, to: &Layout) -> bool {
+        let mut sorted = from.sort.iter();
+        to.sort.iter().all(|target| {
+            let Some(attribute) = to.attribute(*target) else { return false };
+            let may_have = |slots: &Slots| Type::ALL.into_iter().any(|kind| kind != Type::Null && slots.places(kind).next().is_some());
+            // Equal in all rows.
+            if !from.slots(attribute).map_or(from.rest.is_some(), may_have) {
+                return true;
+            }
+            sorted.next().is_some_and(|place| self.straight[*place] == Some(*target))
         })
     }
 }
@@ -172,7 +187,7 @@ fn widen(array: &ArrayRef, from: &Form, to: &Form) -> Result<ArrayRef> {
 /// # Errors
 /// Kind `Bug` when that does not hold its values.
 pub(super) fn convert(batch: Batch, way: &Way, to: &Arc<Layout>) -> Result<Batch> {
-    let Batch { dataset, rows, columns, layout: from, .. } = batch;
+    let Batch { dataset, rows, columns, layout: from, partition, .. } = batch;
     let cannot = |cause| Error::new(Kind::Bug, "a column cannot be packed").with("dataset", &to.dataset).caused_by(cause);
     let mut made = Vec::with_capacity(columns.len());
     let mut values = Vec::new();
@@ -193,7 +208,7 @@ pub(super) fn convert(batch: Batch, way: &Way, to: &Arc<Layout>) -> Result<Batch
     }
     made.sort_unstable_by_key(|(place, _)| *place);
     let bytes = made.iter().map(|(_, column)| column.bytes()).sum();
-    Ok(Batch { dataset, rows, columns: made, bytes, layout: to.clone(), shape: None })
+    Ok(Batch { dataset, rows, columns: made, bytes, layout: to.clone(), partition, shape: None })
 }
 
 /// Makes values of columns and encodes them for another layout.

@@ -10,6 +10,8 @@
 //! | `BigQuery` | an external table, or `LOAD DATA` where names must be replaced | name |
 //! | `ClickHouse` | a view over the files | name |
 //!
+//! What is in the names of folders alone is found there, but not by Redshift.
+//!
 //! What an engine finds by position, or lets be renamed, gets a name that it takes. A field inside a struct that it finds by name and cannot
 //! take is left out; where it cannot read the files at all, there is no statement. Both are told. Where the run wrote for the engine, all
 //! names are as they must be. Nothing here speaks to an engine.
@@ -22,8 +24,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use self::names::{Names, in_words};
-use super::manifest::{Column, ColumnType, DatasetFiles, Manifest};
+use super::manifest::{Column, ColumnType, DatasetFiles, Manifest, PartitionColumn};
+use super::partition::NOTHING;
 use crate::error::{Error, Kind, Result};
+use crate::model::declared::is_escaped_in_folders;
 
 /// An engine's SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,12 +176,18 @@ impl Dialect {
 
     /// The statements of a dataset; `None` where the engine cannot read its files, and the comments say why.
     fn statement(self, dataset: &DatasetFiles, table: &str, location: &str, comments: &mut Vec<String>) -> Option<String> {
-        let columns = &dataset.columns;
-        let files = format!("{location}/{}", dataset.folder);
+        let folder = format!("{location}/{}", dataset.folder);
+        // A folder for each column that names one.
+        let files = format!("{folder}{}", "/*".repeat(dataset.partition.len()));
+        let columns: Vec<_> = dataset.columns.iter().cloned().chain(dataset.partition.iter().map(PartitionColumn::column)).collect();
+        let columns = &columns[..];
         let names = names::of_columns(self, columns, comments)?;
+        if !self.reads_folders(dataset, &names[dataset.columns.len()..], comments) {
+            return None;
+        }
         let kinds: Vec<_> = columns.iter().map(|column| types::of(self, column, &column.name, comments)).collect();
         if self == Self::BigQuery && (kinds.contains(&None) || names::must_change(self, columns)) {
-            return Some(load_data(table, &self.literal(&format!("{files}/*.parquet"))));
+            return Some(self.load_data(dataset, table, &folder));
         }
         let kinds = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| types::UNREADABLE.to_owned()));
         let declared: Vec<_> = columns
@@ -186,38 +196,58 @@ impl Dialect {
             .zip(kinds)
             .map(|((column, name), kind)| Declared { column, name: self.quoted(&name), kind })
             .collect();
-        let lines: Vec<_> = declared.iter().map(|Declared { name, kind, .. }| format!("  {name} {kind}")).collect();
-        let lines = lines.join(",\n");
+        let lines = |declared: &[Declared<'_>]| {
+            let lines = declared.iter().map(|Declared { name, kind, .. }| format!("  {name} {kind}"));
+            lines.collect::<Vec<_>>().join(",\n")
+        };
+        let (in_files, in_folders) = declared.split_at(dataset.columns.len());
+        let (parted, repair) = self.parted(table, in_folders);
         Some(match self {
-            Self::DuckDb => view(table, &declared, &files),
-            Self::Spark => format!("CREATE TABLE {table} (\n{lines}\n)\nUSING PARQUET\nLOCATION {};\n", self.literal(&files)),
+            Self::DuckDb => view(table, &declared, in_folders, location, &folder),
+            Self::Spark => {
+                let lines = lines(&declared);
+                format!("CREATE TABLE {table} (\n{lines}\n)\nUSING PARQUET\n{parted}LOCATION {};\n{repair}", self.literal(&folder))
+            }
             Self::Athena => format!(
-                "CREATE EXTERNAL TABLE {table} (\n{lines}\n)\nROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe'\n\
-                 WITH SERDEPROPERTIES ('parquet.column.index.access' = 'true')\nSTORED AS PARQUET\nLOCATION {};\n",
-                self.literal(&format!("{files}/"))
+                "CREATE EXTERNAL TABLE {table} (\n{}\n)\n{parted}ROW FORMAT SERDE 'org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe'\n\
+                 WITH SERDEPROPERTIES ('parquet.column.index.access' = 'true')\nSTORED AS PARQUET\nLOCATION {};\n{repair}",
+                lines(in_files),
+                self.literal(&format!("{folder}/"))
             ),
             Self::Redshift => {
                 let nested = declared.iter().any(|column| column.kind == types::SUPER);
                 format!(
-                    "CREATE TABLE {table} (\n{lines}\n);\nCOPY {table} FROM {} IAM_ROLE default FORMAT AS PARQUET{};\n",
-                    self.literal(&format!("{files}/")),
+                    "CREATE TABLE {table} (\n{}\n);\nCOPY {table} FROM {} IAM_ROLE default FORMAT AS PARQUET{};\n",
+                    lines(in_files),
+                    self.literal(&format!("{folder}/")),
                     if nested { " SERIALIZETOJSON" } else { "" }
                 )
             }
             Self::Snowflake => {
-                let stage = if location.starts_with('@') { files } else { format!("@{STAGE}/{}", dataset.folder) };
-                format!("CREATE TABLE {table} (\n{lines}\n);\n{}", copy_into(table, &declared, &self.literal(&format!("{stage}/"))))
+                let stage = if location.starts_with('@') { folder } else { format!("@{STAGE}/{}", dataset.folder) };
+                let copy = copy_into(table, in_files, in_folders, &self.literal(&format!("{stage}/")));
+                format!("CREATE TABLE {table} (\n{}\n);\n{copy}", lines(&declared))
             }
             Self::BigQuery => format!(
-                "CREATE EXTERNAL TABLE {table} (\n{lines}\n)\nOPTIONS (\n  format = 'PARQUET',\n  uris = [{}],\n  \
-                 enable_list_inference = true,\n  decimal_target_types = ['NUMERIC', 'BIGNUMERIC']\n);\n",
-                self.literal(&format!("{files}/*.parquet"))
+                "CREATE EXTERNAL TABLE {table} (\n{}\n)\n{parted}OPTIONS (\n  format = 'PARQUET',\n  uris = [{}],\n  \
+                 enable_list_inference = true,\n  decimal_target_types = ['NUMERIC', 'BIGNUMERIC']{}\n);\n",
+                lines(in_files),
+                self.literal(&format!("{folder}/*.parquet")),
+                self.uri_prefix(dataset, &folder)
             ),
             Self::ClickHouse => {
                 let function = if location.contains("://") { "s3" } else { "file" };
-                let structure: Vec<_> = declared.iter().map(|Declared { name, kind, .. }| format!("{name} {kind}")).collect();
+                let structure: Vec<_> = in_files.iter().map(|Declared { name, kind, .. }| format!("{name} {kind}")).collect();
+                let value = |Declared { column, name, .. }: &Declared<'_>| {
+                    let folder = self.literal(&format!("/{}=", column.name));
+                    let value = format!("decodeURLComponent(splitByChar('/', splitByString({folder}, _path)[-1])[1])");
+                    format!(", nullIf({value}, '{NOTHING}') AS {name}")
+                };
+                let values: String = in_folders.iter().map(value).collect();
+                let settings = if in_folders.is_empty() { "" } else { " SETTINGS use_hive_partitioning = 0" };
                 format!(
-                    "CREATE VIEW {table} (\n{lines}\n) AS SELECT * FROM {function}({}, 'Parquet', {});\n",
+                    "CREATE VIEW {table} (\n{}\n) AS SELECT *{values} FROM {function}({}, 'Parquet', {}){settings};\n",
+                    lines(&declared),
                     self.literal(&format!("{files}/*.parquet")),
                     self.literal(&structure.join(", "))
                 )
@@ -226,8 +256,68 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// Whether the engine finds what is in the names of the folders; the comments say why not, or what it lacks.
+    fn reads_folders(self, dataset: &DatasetFiles, names: &[String], comments: &mut Vec<String>) -> bool {
+        let engine = if self == Self::Athena { "Athena" } else { "BigQuery" };
+        for (PartitionColumn { name, .. }, found) in dataset.partition.iter().zip(names) {
+            match self {
+                Self::Athena | Self::BigQuery if name != found => {
+                    let hint = format!("a run with --dialect {} names them so that it does", self.name());
+                    comments.push(format!("{engine} finds no folders that are named after {}: {hint}", in_words(name)));
+                    return false;
+                }
+                Self::Redshift => {
+                    comments.push(format!("{} is left out, since COPY takes nothing from the names of folders", in_words(name)));
+                }
+                _ => {}
+            }
+        }
+        let mut values = dataset.files.iter().flat_map(|file| file.partition.values().flatten());
+        if self == Self::Snowflake && values.any(|value| value.contains(is_escaped_in_folders)) {
+            comments.push("in values from the names of folders, %3A stands for a colon, and the like".to_owned());
+        }
+        true
+    }
+
+    /// What a table says of columns in the names of folders, and the statement that looks for these.
+    fn parted(self, table: &str, in_folders: &[Declared<'_>]) -> (String, String) {
+        if in_folders.is_empty() {
+            return (String::new(), String::new());
+        }
+        let list = |types: bool| {
+            let columns = in_folders.iter().map(|Declared { name, kind, .. }| if types { format!("{name} {kind}") } else { name.clone() });
+            columns.collect::<Vec<_>>().join(", ")
+        };
+        let repair = || format!("MSCK REPAIR TABLE {table};\n");
+        match self {
+            Self::Spark => (format!("PARTITIONED BY ({})\n", list(false)), repair()),
+            Self::Athena => (format!("PARTITIONED BY ({})\n", list(true)), repair()),
+            Self::BigQuery => (format!("WITH PARTITION COLUMNS ({})\n", list(true)), String::new()),
+            _ => (String::new(), String::new()),
+        }
+    }
+
+    /// The option that says where the folders of `BigQuery`'s partitions begin.
+    fn uri_prefix(self, dataset: &DatasetFiles, folder: &str) -> String {
+        if dataset.partition.is_empty() { String::new() } else { format!(",\n  hive_partition_uri_prefix = {}", self.literal(folder)) }
+    }
+
+    /// `BigQuery` replaces names itself while it loads, and finds the types in the files.
+    fn load_data(self, dataset: &DatasetFiles, table: &str, folder: &str) -> String {
+        let in_folders: Vec<_> = dataset.partition.iter().map(|by| format!("{} STRING", self.quoted(&by.name))).collect();
+        let parted = if in_folders.is_empty() { String::new() } else { format!("\nWITH PARTITION COLUMNS ({})", in_folders.join(", ")) };
+        format!(
+            "LOAD DATA OVERWRITE {table}\nFROM FILES (\n  format = 'PARQUET',\n  uris = [{}],\n  enable_list_inference = true,\n  \
+             decimal_target_types = ['NUMERIC', 'BIGNUMERIC'],\n  column_name_character_map = 'V1'{}\n){parted};\n",
+            self.literal(&format!("{folder}/*.parquet")),
+            self.uri_prefix(dataset, folder)
+        )
+    }
+}
+
 /// `DuckDB` takes the types from the files; they stand there for the reader.
-fn view(table: &str, columns: &[Declared<'_>], files: &str) -> String {
+fn view(table: &str, columns: &[Declared<'_>], in_folders: &[Declared<'_>], location: &str, files: &str) -> String {
     let mut sql = format!("CREATE OR REPLACE VIEW {table} (\n");
     for (at, Declared { name, kind, .. }) in (1..).zip(columns) {
         let comma = if at < columns.len() { "," } else { "" };
@@ -241,29 +331,38 @@ fn view(table: &str, columns: &[Declared<'_>], files: &str) -> String {
             other => pattern.push(other),
         }
     }
-    let files = Dialect::DuckDb.literal(&format!("{pattern}/*.parquet"));
-    let _ = writeln!(sql, ") AS SELECT * FROM read_parquet({files}, hive_partitioning = false);");
+    let files = Dialect::DuckDb.literal(&format!("{pattern}{}/*.parquet", "/*".repeat(in_folders.len())));
+    if in_folders.is_empty() {
+        let _ = writeln!(sql, ") AS SELECT * FROM read_parquet({files}, hive_partitioning = false);");
+        return sql;
+    }
+    let names = in_folders.iter().map(|Declared { name, .. }| name.as_str()).collect::<Vec<_>>().join(", ");
+    let types = in_folders.iter().map(|Declared { column, kind, .. }| format!("{}: {kind}", Dialect::DuckDb.literal(&column.name)));
+    let types = types.collect::<Vec<_>>().join(", ");
+    // It takes any folder above for one that has a value.
+    let others = location.split('/').filter_map(|folder| folder.split_once('=')).map(|(name, _)| Dialect::DuckDb.quoted(name));
+    let without = std::iter::once(names.clone()).chain(others).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(
+        sql,
+        ") AS SELECT * EXCLUDE ({without}), {names} FROM read_parquet({files}, hive_partitioning = true, hive_types = {{{types}}});"
+    );
     sql
 }
 
-fn copy_into(table: &str, columns: &[Declared<'_>], files: &str) -> String {
+fn copy_into(table: &str, columns: &[Declared<'_>], in_folders: &[Declared<'_>], files: &str) -> String {
     let value = |Declared { column, kind, .. }: &Declared<'_>| {
         let value = format!("$1:{}", Dialect::Snowflake.quoted(&column.name));
         if kind == types::VARIANT { format!("  {value}") } else { format!("  {value}::{kind}") }
     };
-    let values: Vec<_> = columns.iter().map(value).collect();
+    let of_folder = |Declared { column, .. }: &Declared<'_>| {
+        let folder = Dialect::Snowflake.literal(&format!("/{}=", column.name));
+        format!("  NULLIF(SPLIT_PART(SPLIT_PART(METADATA$FILENAME, {folder}, -1), '/', 1), '{NOTHING}')")
+    };
+    let values: Vec<_> = columns.iter().map(value).chain(in_folders.iter().map(of_folder)).collect();
     format!(
         "COPY INTO {table} FROM (SELECT\n{}\n  FROM {files}\n)\nFILE_FORMAT = (TYPE = PARQUET USE_VECTORIZED_SCANNER = TRUE USE_LOGICAL_TYPE = TRUE \
          BINARY_AS_TEXT = FALSE NULL_IF = ());\n",
         values.join(",\n")
-    )
-}
-
-/// `BigQuery` replaces names itself while it loads, and finds the types in the files.
-fn load_data(table: &str, files: &str) -> String {
-    format!(
-        "LOAD DATA OVERWRITE {table}\nFROM FILES (\n  format = 'PARQUET',\n  uris = [{files}],\n  enable_list_inference = true,\n  \
-         decimal_target_types = ['NUMERIC', 'BIGNUMERIC'],\n  column_name_character_map = 'V1'\n);\n"
     )
 }
 

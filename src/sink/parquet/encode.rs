@@ -10,6 +10,7 @@ use super::Layouts;
 use super::column::{Builder, Misfit};
 use super::layout::Layout;
 use super::minority;
+use super::partition::{self, Partition};
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::short;
@@ -50,6 +51,8 @@ pub(super) struct Batch {
     pub(super) bytes: usize,
     /// The columns' layout.
     pub(super) layout: Arc<Layout>,
+    /// What all rows share, where the dataset is in partitions.
+    pub(super) partition: Option<Arc<Partition>>,
     /// What is now known of the dataset's items, where the layout is for these rows alone; with the first batch of a chunk.
     pub(super) shape: Option<Arc<Shape>>,
 }
@@ -113,11 +116,17 @@ impl ParquetEncoder {
             }
             let Some((layout, mut shape)) = choose(dataset)? else { continue };
             let rows = minority::part(parts(), &layout, &self.layouts.targets, &mut refused);
-            let (mut left, mut rows) = (rows.len(), rows.into_iter());
-            while left > 0 {
-                let count = left.min(rows_at_once(layout.leaves));
-                batches.push(Batch { shape: shape.take(), ..encode(dataset, &layout, rows.by_ref().take(count), count)? });
-                left -= count;
+            let groups = if layout.partition.is_empty() {
+                vec![(None, rows)]
+            } else {
+                let groups = partition::group(&layout.partition, rows).map_err(|error| error.with("dataset", &layout.dataset))?;
+                groups.into_iter().map(|(partition, rows)| (Some(partition), rows)).collect()
+            };
+            for (partition, rows) in groups {
+                for rows in rows.chunks(rows_at_once(layout.leaves)) {
+                    let batch = encode(dataset, &layout, rows.iter().copied(), rows.len())?;
+                    batches.push(Batch { shape: shape.take(), partition: partition.clone(), ..batch });
+                }
             }
         }
         Ok(AnyPayload::Parquet(Payload { batches, refused }))
@@ -131,7 +140,7 @@ fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Arc<Layout>, rows: impl Itera
     }
     let columns = columns.finish()?;
     let bytes = columns.iter().map(|(_, column)| column.bytes()).sum();
-    Ok(Batch { dataset, rows: count, columns, bytes, layout: layout.clone(), shape: None })
+    Ok(Batch { dataset, rows: count, columns, bytes, layout: layout.clone(), partition: None, shape: None })
 }
 
 /// The columns of a layout while items are added to them.
@@ -167,6 +176,7 @@ impl<'l> Columns<'l> {
                     homeless = true;
                     continue;
                 }
+                Some(slots) if slots.are_in_folders() => continue,
                 // Null is what a column has where nothing is pushed.
                 Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,

@@ -41,8 +41,8 @@ impl ParquetSink {
     /// # Errors
     /// When no schema can hold such values, and what `choose` says.
     pub(in crate::sink) fn fixed(&self, shapes: &[Shape], tables: &SchemaFile, choose: &mut Choose<'_>) -> Result<(Self, Vec<String>)> {
-        let Layouts { targets, dialect, .. } = self.layouts.as_ref();
-        let dialect = *dialect;
+        let Layouts { targets, dialect, zstd, .. } = self.layouts.as_ref();
+        let (dialect, zstd) = (*dialect, *zstd);
         if shapes.len() != targets.datasets.len() {
             return Err(Error::new(Kind::Bug, "not one shape for each dataset"));
         }
@@ -63,9 +63,9 @@ impl ParquetSink {
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let Files { stem, ids } = choose(id, dataset, &columns)?;
-            layouts.push(Some(Arc::new(layout.numbered(stem, &ids))));
+            layouts.push(Some(Arc::new(layout.with_zstd(zstd).numbered(stem, &ids))));
         }
-        let layouts = Arc::new(Layouts { targets: targets.clone(), dialect, pinned: layouts, chosen: OnceLock::new() });
+        let layouts = Arc::new(Layouts { targets: targets.clone(), dialect, zstd, pinned: layouts, chosen: OnceLock::new() });
         let (folder, spawn, sources) = (self.folder.clone(), self.spawn.clone(), self.sources.clone());
         let sink = Self { folder, overwrite: self.overwrite, limits: self.limits, spawn, layouts, sources };
         Ok((sink, findings))

@@ -216,6 +216,14 @@ impl Form {
         }
     }
 
+    /// Whether the values of a column have an order that its readers know.
+    pub(super) fn is_ordered(&self) -> bool {
+        match self {
+            Form::Text { .. } | Form::IsoText | Form::AnyText { .. } | Form::Number(_) | Form::Binary | Form::Bool => true,
+            Form::Nothing | Form::IsNull | Form::Json(_) | Form::Set(..) | Form::List(..) | Form::Struct(_) | Form::Map(..) => false,
+        }
+    }
+
     /// The form of a field that the sink made, from its type and its metadata; `None` where it is none of them.
     pub(super) fn of_field(field: &Field) -> Option<Self> {
         let kind = field.metadata().get(TYPE)?.as_str();

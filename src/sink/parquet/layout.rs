@@ -10,7 +10,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
@@ -23,6 +23,7 @@ use super::fixed::{FieldId, with_ids};
 use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
 use super::naming::{Names, renamed};
+use super::partition::{self, By};
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::COLUMNS;
 use crate::model::short;
@@ -41,9 +42,6 @@ const DICTIONARY_BYTES: usize = 256 * 1024;
 /// Texts of this many bytes on average are hardly ever equal.
 const LONG_TEXT: usize = 64;
 
-/// The level 1 costs half of what Parquet costs; on the usual texts a higher one saves little.
-const ZSTD_LEVEL: i32 = 1;
-
 /// How often a Bloom filter may take a key that is not there for one that may be.
 const FALSE_POSITIVES: f64 = 0.01;
 
@@ -57,6 +55,8 @@ const NO_COLUMN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Slots {
     places: [[u32; 2]; 10],
+    /// Whether the values are in the names of folders.
+    in_folders: bool,
     /// Whether NULL must have a column, for it is not to be taken for no attribute.
     tells_null: bool,
 }
@@ -65,6 +65,11 @@ impl Slots {
     /// The columns that may take a value of type `kind`, in the order in which they are to be asked.
     pub(super) fn places(&self, kind: Type) -> impl Iterator<Item = usize> + use<> {
         self.places[kind as usize].into_iter().filter(|at| *at != NO_COLUMN).map(|at| at as usize)
+    }
+
+    /// Whether the values have no column, since they are in the names of folders.
+    pub(super) fn are_in_folders(&self) -> bool {
+        self.in_folders
     }
 
     /// Whether a NULL is more than what a column has where nothing is written.
@@ -105,7 +110,7 @@ impl Attributes {
     fn of(&mut self, attribute: &str, tells_null: bool) -> &mut Slots {
         let number = self.index.get(attribute).copied().unwrap_or_else(|| {
             self.index.insert(attribute.into(), self.slots.len());
-            self.slots.push((attribute.into(), Slots { places: [[NO_COLUMN; 2]; 10], tells_null }));
+            self.slots.push((attribute.into(), Slots { places: [[NO_COLUMN; 2]; 10], in_folders: false, tells_null }));
             self.slots.len() - 1
         });
         &mut self.slots[number].1
@@ -129,6 +134,11 @@ pub(super) struct Layout {
     pub(super) rest: Option<usize>,
     /// The attributes that lead the columns: keys, and what tells the entity.
     leading: Vec<String>,
+    /// The columns by which the rows of each row group are sorted.
+    pub(super) sort: Vec<usize>,
+    /// What names the folders of the files.
+    pub(super) partition: Vec<By>,
+    zstd: ZstdLevel,
     /// Made when the first file is written; many layouts are for a few rows on their way.
     file: OnceLock<FileSettings>,
     /// Whether the columns are not made from the items that come.
@@ -148,7 +158,7 @@ impl Layout {
     /// The layout of this dataset for items of this shape, with the names of an engine where the run writes for one. Where values have no text,
     /// and are declared to become text, the column is JSON; [`check`](Self::check) says so.
     pub(super) fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
-        Self::new(&dataset.name, &dataset.leading, Columns::of(dataset, shape, dialect), false)
+        Self::new(&dataset.name, &dataset.leading, &dataset.declared.sort, Columns::of(dataset, shape, dialect), false)
     }
 
     /// Checks that the values of all items can become what is declared.
@@ -157,20 +167,29 @@ impl Layout {
     /// Kind `Input` for the first attribute with others.
     pub(super) fn check(dataset: &Dataset, shape: &Shape) -> Result<()> {
         let without_text = |(name, values): &(&str, &ValueShape)| {
-            dataset.declared.mixed(name) == Mixed::Text && values.kinds().count() > 1 && !has_text(values)
+            dataset.declared.mixed(name) == Mixed::Text
+                && !dataset.declared.names_folders(name)
+                && values.kinds().count() > 1
+                && !has_text(values)
         };
-        shape.attributes().into_iter().find(without_text).map_or(Ok(()), |(name, values)| Err(no_text(dataset, name, values)))
+        let attributes = shape.attributes();
+        for name in &dataset.declared.partition {
+            if let Some(values) = attributes.get(name.as_str()).filter(|values| partition::without_folder(values)) {
+                return Err(partition::no_folder(name).with("dataset", &dataset.name).with("found", counts(values)));
+            }
+        }
+        attributes.into_iter().find(without_text).map_or(Ok(()), |(name, values)| Err(no_text(dataset, name, values)))
     }
 
-    /// The layout of a file that was written; `None` where the sink did not write it.
-    pub(super) fn of_file(schema: &Schema) -> Option<Self> {
+    /// The layout of a file that was written, with rows that are sorted by these attributes; `None` where the sink did not write it.
+    pub(super) fn of_file(schema: &Schema, sort: &[String]) -> Option<Self> {
         let mut columns = Columns::default();
         let nothing = Declared::default();
         for field in schema.fields() {
             let attribute = field.metadata().get(ATTRIBUTE).map(String::as_str);
             columns.push(&nothing, attribute, field.name(), Form::of_field(field)?);
         }
-        Some(Self::new(schema.metadata().get(ENTITY)?, &[], columns, false))
+        Some(Self::new(schema.metadata().get(ENTITY)?, &[], sort, columns, false))
     }
 
     /// The layout of this dataset with columns that are given, by the names that they have for an engine where that is given too.
@@ -183,7 +202,16 @@ impl Layout {
             error.with("dataset", &dataset.name).with("column", &column.name)
         };
         let mut chosen = Columns { dialect, ..Columns::default() };
+        let mut names = Names::new(dialect);
+        chosen.part_by(&dataset.declared, &mut names);
         for column in columns {
+            let in_folders = column.attribute.as_deref().is_some_and(|attribute| dataset.declared.names_folders(attribute));
+            if in_folders || chosen.partition.iter().any(|by| by.column.eq_ignore_ascii_case(&column.name)) {
+                return Err(Error::new(Kind::Input, "the schema has a column that is in the names of folders by `partition`")
+                    .with("dataset", &dataset.name)
+                    .with("column", &column.name)
+                    .with("hint", "write a new schema with --schema-out and without --schema"));
+            }
             let form = column.holds.form().ok_or_else(|| wrong(column))?;
             let known = chosen.fields.iter().any(|field| *field.name() == column.name);
             let second_rest = column.attribute.is_none() && (chosen.rest.is_some() || form != Form::Json(JsonForm::Inside(Type::M)));
@@ -195,7 +223,7 @@ impl Layout {
         if chosen.forms.is_empty() {
             return Err(Error::new(Kind::Input, "the schema has a dataset without columns").with("dataset", &dataset.name));
         }
-        Ok(Self::new(&dataset.name, &dataset.leading, chosen, true))
+        Ok(Self::new(&dataset.name, &dataset.leading, &dataset.declared.sort, chosen, true))
     }
 
     /// The columns as they can be pinned.
@@ -208,20 +236,32 @@ impl Layout {
         self.schema.fields().iter().zip(&self.forms).map(column).collect()
     }
 
-    fn new(dataset: &str, leading: &[String], columns: Columns, pinned: bool) -> Self {
+    fn new(dataset: &str, leading: &[String], sort: &[String], columns: Columns, pinned: bool) -> Self {
+        let of_attribute = |attribute: &String| {
+            let place = columns.fields.iter().position(|field| field.metadata().get(ATTRIBUTE) == Some(attribute))?;
+            columns.forms[place].is_ordered().then_some(place)
+        };
         Self {
+            sort: sort.iter().filter_map(of_attribute).collect(),
             dataset: dataset.to_owned(),
             stem: None,
             numbered: None,
             schema: Arc::new(Schema::new(columns.fields).with_metadata([(ENTITY, dataset)])),
             leaves: columns.forms.iter().map(Form::leaves).sum(),
             forms: columns.forms,
+            partition: columns.partition,
             attributes: columns.attributes,
             rest: columns.rest,
             leading: leading.to_vec(),
+            zstd: ZstdLevel::default(),
             file: OnceLock::new(),
             pinned,
         }
+    }
+
+    /// The same layout, whose files are compressed so hard.
+    pub(super) fn with_zstd(self, zstd: ZstdLevel) -> Self {
+        Self { zstd, ..self }
     }
 
     /// The same layout for files of this stem whose fields have these numbers.
@@ -251,17 +291,24 @@ impl Layout {
 
     /// How files of the dataset are written. Nothing here depends on the clock or the machine.
     fn properties(&self) -> WriterProperties {
-        let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
         let mut builder = WriterProperties::builder()
             .set_created_by("dynamorph".to_owned())
-            .set_compression(Compression::ZSTD(level))
+            .set_compression(Compression::ZSTD(self.zstd))
             .set_dictionary_page_size_limit(DICTIONARY_BYTES)
             // Of pages too: a reader that looks for a few values skips the others.
             .set_statistics_enabled(EnabledStatistics::Page)
             // A dictionary says itself what is in it.
             .set_bloom_filter_for_dictionary_encoded_chunks(false)
             .set_key_value_metadata(Some(vec![KeyValue::new(ENTITY.to_owned(), self.dataset.clone())]));
+        let leaf_of = |place: usize| self.forms[..place].iter().map(Form::leaves).sum::<usize>();
+        let sorting = self.sort.iter().map(|place| SortingColumn {
+            column_idx: i32::try_from(leaf_of(*place)).expect("a dataset has at most some thousand columns"),
+            descending: false,
+            nulls_first: true,
+        });
+        builder = builder.set_sorting_columns((!self.sort.is_empty()).then(|| sorting.collect()));
         for (place, (field, form)) in self.schema.fields().iter().zip(&self.forms).enumerate() {
+            let is_sorted = self.sort.contains(&place);
             let is_key = self.attribute(place).is_some_and(|attribute| self.leading.iter().any(|leading| leading == attribute));
             let mut path = vec![field.name().clone()];
             each_leaf(form, &mut path, &mut |form, path| {
@@ -270,6 +317,10 @@ impl Layout {
                 builder = match form {
                     Form::Text { .. } | Form::Number(NumberForm::Integer | NumberForm::Text) | Form::Binary if is_key => {
                         current.set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES).set_column_bloom_filter_max_ndv(path, MOST_KEYS)
+                    }
+                    // Sorted ones tell a reader which row groups it may skip, however long they are.
+                    Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } if is_sorted => {
+                        current.set_column_dictionary_enabled(path, false)
                     }
                     // Long and different each time: no dictionary, and least and greatest value say nothing.
                     Form::Json(_) | Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } => current
@@ -323,7 +374,15 @@ impl Layout {
         for name in others.into_iter().filter(|name| shape.attribute(name).is_none()) {
             findings.push(format!("{entity}: no item has `{name}`, of which something is declared"));
         }
-        for (name, values) in shape.attributes() {
+        for name in declared.sort.iter().filter(|name| shape.attribute(name).is_some()) {
+            if let Some((field, form)) = self.values_of(name).next().filter(|(_, form)| !form.is_ordered() && **form != Form::Nothing) {
+                let what = if matches!(form, Form::Json(_)) { "JSON" } else { "nested" };
+                findings.push(format!("{entity}: rows are not sorted by `{name}`, since `{}` is {what}", field.name()));
+            } else if self.values_of(name).next().is_none() {
+                findings.push(format!("{entity}: rows are not sorted by `{name}`, since it has no column of its own"));
+            }
+        }
+        for (name, values) in shape.attributes().into_iter().filter(|(name, _)| !declared.names_folders(name)) {
             if let (Mixed::RejectMinority, [most, _, ..]) = (declared.mixed(name), &by_frequency(values)[..]) {
                 let counts = counts(values);
                 findings.push(format!("{entity}: items with `{name}` of another type than {most} are rejected: {counts}"));
@@ -373,6 +432,7 @@ struct Columns {
     forms: Vec<Form>,
     attributes: Attributes,
     rest: Option<usize>,
+    partition: Vec<By>,
 }
 
 /// An attribute with the forms of its types, the most frequent type first, and then whether there is a NULL, where that has a column.
@@ -386,6 +446,9 @@ impl Columns {
     fn of(dataset: &Dataset, shape: &Shape, dialect: Option<Dialect>) -> Self {
         let declared = &dataset.declared;
         let mut known = shape.attributes();
+        let [op, written_at] = Change::COLUMNS;
+        let of_changes = dataset.leading.iter().any(|name| name == op) && known.contains_key(op);
+        known.retain(|name, _| !declared.names_folders(name));
         let mut candidates = Vec::with_capacity(known.len());
         // What leads does so in the declared order, then the dataset's; an attribute that no item has gets no column.
         for name in declared.order.iter().chain(&dataset.leading) {
@@ -393,11 +456,7 @@ impl Columns {
                 candidates.push(Candidate::of(name, values, dataset, shape));
             }
         }
-        let [op, written_at] = Change::COLUMNS;
-        if dataset.leading.iter().any(|name| name == op)
-            && candidates.iter().any(|candidate| candidate.name == op)
-            && let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.name == written_at)
-        {
+        if of_changes && let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.name == written_at) {
             candidate.make_moment(shape.items());
         }
         let leading = candidates.len();
@@ -409,17 +468,19 @@ impl Columns {
         let is_asked_for = |at: usize| at < leading || asked_for.contains(candidates[at].name);
         let homeless = homeless(&candidates, declared, is_asked_for);
         let mut names = Names::new(dialect);
+        let mut columns = Self { dialect, ..Self::default() };
+        columns.part_by(declared, &mut names);
+        let in_a_column = |(attribute, _): &(&String, &String)| !declared.names_folders(attribute);
         // Declared names come first, then those that are right as they are; what is made up gives way to all of them.
         let mut chosen: HashMap<&str, String> =
-            declared.names.iter().map(|(attribute, column)| (attribute.as_str(), names.free(column))).collect();
-        let attributes = shape.attributes();
-        let others: Vec<&str> = attributes.into_keys().filter(|name| !declared.names.contains_key(*name) && !names.take(name)).collect();
+            declared.names.iter().filter(in_a_column).map(|(attribute, column)| (attribute.as_str(), names.free(column))).collect();
+        let others = shape.attributes().into_keys().filter(|name| !declared.names.contains_key(*name) && !declared.names_folders(name));
+        let others: Vec<&str> = others.filter(|name| !names.take(name)).collect();
         for name in others {
             if !homeless.iter().any(|at| candidates[*at].name == name) {
                 chosen.insert(name, names.free(name));
             }
         }
-        let mut columns = Self { dialect, ..Self::default() };
         for (at, Candidate { name, forms, .. }) in candidates.into_iter().enumerate() {
             if !homeless.contains(&at) {
                 let column = chosen.get(name).map_or(name, String::as_str);
@@ -432,6 +493,14 @@ impl Columns {
             columns.push(declared, None, &names.free(REST), form);
         }
         columns
+    }
+
+    /// Takes the names of what names folders, and notes that it has no columns.
+    fn part_by(&mut self, declared: &Declared, names: &mut Names) {
+        self.partition = By::of(declared, names);
+        for By { attribute, .. } in &self.partition {
+            self.attributes.of(attribute, false).in_folders = true;
+        }
     }
 
     /// Adds an attribute. Its most frequent type, or the declared one, has the column of this name; the others have names of their own.

@@ -2,12 +2,17 @@
 //!
 //! A function of the schemas and of what the units wrote: no time, no machine, the same bytes for any number of workers.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use super::ddl::Dialect;
 use super::form::{ATTRIBUTE, JSON, TYPE};
 use super::layout::Layout;
+use super::partition::{By, of_folder};
 use super::write::folder;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -59,8 +64,23 @@ pub struct DatasetFiles {
     pub items: u64,
     /// The columns, in the order of the files.
     pub columns: Vec<Column>,
+    /// What names the folders of the files, in the order of these: columns of text that are not in the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<PartitionColumn>,
     /// The files, in the order they were written.
     pub files: Vec<DataFile>,
+}
+
+/// A column that is in the names of folders, `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionColumn {
+    /// Its name in those of the folders.
+    pub name: String,
+    /// Text.
+    #[serde(rename = "type")]
+    pub kind: ColumnType,
+    /// The attribute whose values it has.
+    pub attribute: String,
 }
 
 /// A file of a dataset.
@@ -72,6 +92,9 @@ pub struct DataFile {
     pub items: u64,
     /// Its size.
     pub bytes: u64,
+    /// The values that its folders are named after, by column; `None` where the items have none, or an empty text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub partition: BTreeMap<String, Option<String>>,
     /// The SHA-256 of its bytes, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
@@ -141,7 +164,8 @@ impl Manifest {
             let folder = folder(&layout.dataset);
             let of_it = written.iter().flat_map(|unit| &unit.files).filter(|file| file.path.starts_with(&folder));
             let files = of_it.map(|file| DataFile {
-                path: file.path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/"),
+                path: names(&file.path).collect::<Vec<_>>().join("/"),
+                partition: names(&file.path).skip(1).take(layout.partition.len()).filter_map(|folder| of_folder(&folder)).collect(),
                 items: file.items,
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
@@ -150,6 +174,7 @@ impl Manifest {
                 name: layout.dataset.clone(),
                 items: written.iter().filter_map(|unit| unit.items.get(&id.0)).sum(),
                 columns: layout.schema.fields().iter().map(|field| Column::of(field)).collect::<Result<_>>()?,
+                partition: layout.partition.iter().map(PartitionColumn::of).collect(),
                 files: files.collect(),
                 folder,
             })
@@ -183,6 +208,23 @@ impl Manifest {
             return Err(refused().with("found", format_args!("version {}", manifest.version)).with("expected", VERSION));
         }
         Ok(manifest)
+    }
+}
+
+/// The names in a path.
+fn names(path: &Path) -> impl Iterator<Item = Cow<'_, str>> {
+    path.components().map(|part| part.as_os_str().to_string_lossy())
+}
+
+impl PartitionColumn {
+    fn of(by: &By) -> Self {
+        Self { name: by.column.clone(), kind: ColumnType::Text, attribute: by.attribute.clone() }
+    }
+
+    /// As a column like others.
+    pub(super) fn column(&self) -> Column {
+        let Self { name, kind, attribute } = self.clone();
+        Column { name, kind, dynamodb: None, json: None, attribute: Some(attribute) }
     }
 }
 

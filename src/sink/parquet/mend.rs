@@ -21,6 +21,7 @@ use super::Layouts;
 use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::layout::Layout;
+use super::read::partition_of;
 use super::sparse::Packed;
 use super::write::{Lent, cannot_write, columns_of, file_writer, finish, folder};
 use crate::error::{Error, Kind, Result};
@@ -52,7 +53,7 @@ pub(super) fn mend(
         for (unit, written) in written.iter().enumerate() {
             let files = written.files.iter().enumerate().filter(|(_, file)| file.path.starts_with(&folder));
             let files = files.filter(|(_, file)| file.schema != Some(fingerprint));
-            narrow.extend(files.map(|(at, file)| (unit, at, file.path.clone(), layout.clone(), shape)));
+            narrow.extend(files.map(|(at, file)| (unit, at, file.path.clone(), layout.clone(), (shape, &dataset.declared.sort))));
         }
     }
     if narrow.is_empty() {
@@ -62,9 +63,10 @@ pub(super) fn mend(
     let Staging::Local(staging) = output.staging()? else { return Ok(None) };
     let staging = Arc::new(staging);
     let mut jobs = Vec::new();
-    for (unit, at, path, to, shape) in narrow {
-        let source = Source::open(&staging.path(&path)?)?;
-        if !Way::new(&source.layout, &to).is_exact(&source.layout, &to, shape) {
+    for (unit, at, path, to, (shape, sort)) in narrow {
+        let source = Source::open(&staging.path(&path)?, sort)?;
+        let way = Way::new(&source.layout, &to);
+        if !way.is_exact(&source.layout, &to, shape) || !way.keeps_order(&source.layout, &to) {
             return Ok(None);
         }
         jobs.push((unit, at, path, to, source));
@@ -101,12 +103,12 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: &Path) -> Result<Self> {
+    fn open(path: &Path, sort: &[String]) -> Result<Self> {
         let unreadable = || Error::new(Kind::Output, "cannot read back the Parquet file").with("file", path.display());
         let file = File::open(path).map_err(|cause| unreadable().caused_by(cause))?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|cause| unreadable().caused_by(cause))?;
-        let layout = Layout::of_file(metadata.schema()).ok_or_else(unreadable)?;
+        let layout = Layout::of_file(metadata.schema(), sort).ok_or_else(unreadable)?;
         Ok(Self { file, metadata, layout: Arc::new(layout) })
     }
 
@@ -115,7 +117,7 @@ impl Source {
         let way = Way::new(&self.layout, to);
         let copied = self.copied(&way, to)?;
         let beside = path.with_extension("mended");
-        let mut writer = file_writer(StagedFile::Local(staging.create(&beside)?), to)?;
+        let mut writer = file_writer(StagedFile::Local(staging.create(&beside)?), to, partition_of(&self.metadata))?;
         let failed = |cause| cannot_write(to, cause);
         for group in 0..self.metadata.metadata().num_row_groups() {
             let batches = self.decode(group, &way, &copied, to)?;
@@ -158,7 +160,7 @@ impl Source {
     fn decode(&self, group: usize, way: &Way, copied: &[(usize, usize, Range<usize>)], to: &Arc<Layout>) -> Result<Vec<Batch>> {
         let failed = |cause| Error::new(Kind::Output, "cannot read back a Parquet file").with("dataset", &to.dataset).caused_by(cause);
         let batch = |rows, columns| {
-            let batch = Batch { dataset: DatasetId(0), rows, columns, bytes: 0, layout: self.layout.clone(), shape: None };
+            let batch = Batch { dataset: DatasetId(0), rows, columns, bytes: 0, layout: self.layout.clone(), partition: None, shape: None };
             convert(batch, way, to)
         };
         let is_copied = |place: &usize| copied.iter().any(|(known, ..)| known == place);

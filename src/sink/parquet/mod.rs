@@ -26,6 +26,8 @@
 //! | several types, declared `mixed` as `json` or `text` | one column: JSON text of values with their descriptors; S, N and BOOL as text |
 //! | several types, declared as `reject-minority` | a column of the most frequent type; items with others are rejects |
 //! | NULL, where `nulls` is declared | null, and true in a boolean column `name__null` |
+//! | an attribute that is declared `partition` | in the names of folders, `status=ACTIVE`, and in no file but its metadata |
+//! | attributes that are declared `sort` | the rows of each row group are sorted by their first columns, ascending, null first; the file says so |
 //! | an attribute that is declared `rest`, or above the declared number of `columns` | in `__rest` |
 //!
 //! JSON text is `DynamoDB` JSON. Columns are in this order: what is declared to come first, the table's and indexes' keys and the type
@@ -34,7 +36,7 @@
 //! is a descriptor (`SS`), `json` or `text`, for JSON `dynamodb.json` says what the text holds: the inside of an `M` or `L`, or `any` value
 //! with its descriptor; `dynamodb.epoch` is the unit of an epoch number that became a timestamp; `dynamodb.attribute` is the attribute's
 //! name, on fields of structs the key's where that is another than the field's.
-//! The schema and the file carry `dynamorph.entity`. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
+//! The schema and the file carry `dynamorph.entity`, and the file, in a partition, `dynamorph.partition`: its values as `DynamoDB` JSON. Beside the folders of the datasets, `_dynamorph.json` says the same of all of them,
 //! with the files and their items ([`Manifest`]).
 
 #[cfg(feature = "iceberg")]
@@ -52,11 +54,15 @@ mod manifest;
 mod mend;
 mod minority;
 mod naming;
+mod partition;
 mod read;
+mod sort;
 mod sparse;
 mod write;
 
 use std::sync::{Arc, OnceLock};
+
+use parquet::basic::ZstdLevel;
 
 use self::layout::Layout;
 use self::minority::Refusing;
@@ -71,12 +77,12 @@ pub use self::encode::Payload;
 #[cfg(feature = "iceberg")]
 pub(in crate::sink) use self::fixed::{FieldId, Files};
 pub use self::lock::SchemaFile;
-pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, Source};
+pub use self::manifest::{Column, ColumnType, DataFile, DatasetFiles, MANIFEST, Manifest, PartitionColumn, Source};
 pub use self::minority::Minorities;
 pub use self::read::{ParquetFile, comparable};
-pub use self::write::Limits;
 #[cfg(feature = "iceberg")]
 pub(in crate::sink) use self::write::folder;
+pub use self::write::{FileOptions, Limits};
 
 /// Parquet files below a folder, a subfolder an entity.
 pub struct ParquetSink {
@@ -93,6 +99,8 @@ struct Layouts {
     targets: Arc<Targets>,
     /// The engine whose names the columns have.
     dialect: Option<Dialect>,
+    /// How hard the files are compressed.
+    zstd: ZstdLevel,
     /// By dataset; `None` where the items decide. Empty: everywhere.
     pinned: Vec<Option<Arc<Layout>>>,
     /// By dataset; `None` where there is no item.
@@ -108,7 +116,7 @@ impl ParquetSink {
             overwrite,
             limits: Limits::default(),
             spawn,
-            layouts: Arc::new(Layouts { targets, dialect: None, pinned: Vec::new(), chosen: OnceLock::new() }),
+            layouts: Arc::new(Layouts { targets, dialect: None, zstd: ZstdLevel::default(), pinned: Vec::new(), chosen: OnceLock::new() }),
             sources: Vec::new(),
         }
     }
@@ -125,12 +133,29 @@ impl ParquetSink {
         Self { limits, ..self }
     }
 
+    /// The same sink with files like these. To be said before [`with_schema`](Self::with_schema).
+    ///
+    /// # Errors
+    /// Kind `Usage` when there can be no such files.
+    pub fn with_file_options(self, options: FileOptions) -> Result<Self> {
+        let zstd = options.check()?;
+        let limits = Limits {
+            row_group: options.row_group,
+            buffered: self.limits.buffered.max(options.row_group),
+            file: options.file,
+            ..self.limits
+        };
+        let Layouts { targets, dialect, .. } = &*self.layouts;
+        let layouts = Layouts { targets: targets.clone(), dialect: *dialect, zstd, pinned: Vec::new(), chosen: OnceLock::new() };
+        Ok(Self { limits, layouts: Arc::new(layouts), ..self })
+    }
+
     /// The same sink with the names of columns, and of the fields of their structs, as this engine takes them. To be said before
     /// [`with_schema`](Self::with_schema).
     #[must_use]
     pub fn with_dialect(self, dialect: Dialect) -> Self {
-        let targets = self.layouts.targets.clone();
-        Self { layouts: Arc::new(Layouts { targets, dialect: Some(dialect), pinned: Vec::new(), chosen: OnceLock::new() }), ..self }
+        let (targets, zstd) = (self.layouts.targets.clone(), self.layouts.zstd);
+        Self { layouts: Arc::new(Layouts { targets, dialect: Some(dialect), zstd, pinned: Vec::new(), chosen: OnceLock::new() }), ..self }
     }
 
     /// The same sink with the columns of a schema, for the datasets that are in it, and the names of the engine that it was made for.
@@ -138,7 +163,7 @@ impl ParquetSink {
     /// # Errors
     /// Kind `Input` when there can be no such columns; kind `Usage` when the sink has the names of another engine.
     pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
-        let (targets, dialect) = (self.layouts.targets.clone(), schema.dialect);
+        let (targets, dialect, zstd) = (self.layouts.targets.clone(), schema.dialect, self.layouts.zstd);
         if self.layouts.dialect.is_some_and(|asked| Some(asked) != dialect) {
             let name = |dialect: Option<Dialect>| dialect.map_or("none", Dialect::name);
             return Err(Error::new(Kind::Usage, "the columns of the schema have the names of another dialect")
@@ -147,10 +172,14 @@ impl ParquetSink {
                 .with("hint", "leave out --dialect, or write a new schema with --schema-out and without --schema"));
         }
         let pinned = targets.datasets.iter().map(|dataset| {
-            schema.datasets.get(&dataset.name).map(|columns| Layout::pinned(dataset, columns, dialect).map(Arc::new)).transpose()
+            schema
+                .datasets
+                .get(&dataset.name)
+                .map(|columns| Ok(Arc::new(Layout::pinned(dataset, columns, dialect)?.with_zstd(zstd))))
+                .transpose()
         });
         let pinned = pinned.collect::<Result<_>>()?;
-        Ok(Self { layouts: Arc::new(Layouts { targets, dialect, pinned, chosen: OnceLock::new() }), ..self })
+        Ok(Self { layouts: Arc::new(Layouts { targets, dialect, zstd, pinned, chosen: OnceLock::new() }), ..self })
     }
 
     /// Chooses the schemas; `shapes` are those of all items of the run, by dataset. To be called once, before the first item is encoded.
@@ -187,7 +216,7 @@ impl Layouts {
 
     /// The one for items of this shape.
     fn made_for(&self, dataset: &Dataset, shape: &Shape) -> Arc<Layout> {
-        Arc::new(Layout::of(dataset, shape, self.dialect))
+        Arc::new(Layout::of(dataset, shape, self.dialect).with_zstd(self.zstd))
     }
 
     /// The pinned one, else the one that was chosen.

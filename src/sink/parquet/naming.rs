@@ -13,16 +13,18 @@ use super::form::{ATTRIBUTE, Form, StructForm};
 pub(super) struct Names {
     dialect: Option<Dialect>,
     taken: HashSet<String>,
+    /// In small letters: what nobody else may have in any case.
+    reserved: HashSet<String>,
 }
 
 impl Names {
     pub(super) fn new(dialect: Option<Dialect>) -> Self {
-        Self { dialect, taken: HashSet::new() }
+        Self { dialect, taken: HashSet::new(), reserved: HashSet::new() }
     }
 
     /// Takes the name as it is; false where it is no name, or taken.
     pub(super) fn take(&mut self, name: &str) -> bool {
-        (self.dialect.is_none() || self.legal(name, 0) == name) && self.taken.insert(self.folded(name))
+        (self.dialect.is_none() || self.legal(name, 0) == name) && self.insert(name)
     }
 
     /// Takes the name, made of what the engine takes, with as many `_` as make it different from all others.
@@ -30,11 +32,22 @@ impl Names {
         let mut underscores = 0;
         loop {
             let found = self.legal(name, underscores);
-            if self.taken.insert(self.folded(&found)) {
+            if self.insert(&found) {
                 return found;
             }
             underscores += 1;
         }
+    }
+
+    /// The same for a name that no other may differ from in case alone, whatever the engine.
+    pub(super) fn reserve(&mut self, name: &str) -> String {
+        let found = self.free(name);
+        self.reserved.insert(found.to_lowercase());
+        found
+    }
+
+    fn insert(&mut self, name: &str) -> bool {
+        (self.reserved.is_empty() || !self.reserved.contains(&name.to_lowercase())) && self.taken.insert(self.folded(name))
     }
 
     fn legal(&self, name: &str, underscores: usize) -> String {

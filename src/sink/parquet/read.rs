@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 
 use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm, attribute_of};
 use super::layout::ENTITY;
+use super::partition::{PARTITION, Shared};
 use crate::codec::ddb_json;
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::{digits_below, iso};
@@ -29,6 +30,8 @@ pub struct ParquetFile {
     metadata: ArrowReaderMetadata,
     entity: String,
     columns: Vec<Column>,
+    /// What all items share, and no column has.
+    shared: Vec<(String, Shared)>,
 }
 
 /// A column, and the attribute that its values are of; `None`: of those that have no column of their own.
@@ -59,7 +62,13 @@ impl ParquetFile {
             Ok(Column { attribute: field.metadata().get(ATTRIBUTE).cloned(), form })
         };
         let columns = metadata.schema().fields().iter().map(|field| column(field)).collect::<Result<_>>()?;
-        Ok(Self { path: path.to_owned(), entity: entity.clone(), columns, metadata })
+        let shared = match partition_of(&metadata) {
+            None => Vec::new(),
+            Some(json) => {
+                Shared::parse(json).ok_or_else(|| foreign(format!("`{PARTITION}` in its metadata, which cannot be understood")))?
+            }
+        };
+        Ok(Self { path: path.to_owned(), entity: entity.clone(), columns, shared, metadata })
     }
 
     /// The entity whose items it holds.
@@ -118,6 +127,9 @@ impl ParquetFile {
 
     fn item<'a>(&'a self, columns: &'a [ArrayRef], at: usize, arena: &'a Arena) -> std::result::Result<Item<'a>, String> {
         let mut item = Item::new_in(arena);
+        for (name, value) in &self.shared {
+            item.push(name, value.value());
+        }
         for (column, array) in self.columns.iter().zip(columns) {
             let Some(value) = column.form.value(array.as_ref(), at, arena)? else { continue };
             match (&column.attribute, value) {
@@ -224,6 +236,12 @@ impl Form {
         }
         Ok(())
     }
+}
+
+/// What a file says of its partition.
+pub(super) fn partition_of(metadata: &ArrowReaderMetadata) -> Option<&str> {
+    let said = metadata.metadata().file_metadata().key_value_metadata()?;
+    said.iter().find(|said| said.key == PARTITION)?.value.as_deref()
 }
 
 /// An epoch number of microseconds.

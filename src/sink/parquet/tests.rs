@@ -1,6 +1,7 @@
 //! The table of the module docs, read back from real files; and what the writer promises.
 
 mod ahead;
+mod laid_out;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -515,7 +516,13 @@ fn the_manifest_says_what_every_column_and_file_is() {
     let file = &written.files[0];
     assert_eq!(
         dataset.files,
-        [DataFile { path: file.path.to_str().unwrap().to_owned(), items: 1, bytes: file.bytes, sha256: file.sha256.clone() }]
+        [DataFile {
+            path: file.path.to_str().unwrap().to_owned(),
+            items: 1,
+            bytes: file.bytes,
+            partition: BTreeMap::new(),
+            sha256: file.sha256.clone()
+        }]
     );
     let text = |column: &Column| serde_json::to_string(column).unwrap();
     assert_eq!(

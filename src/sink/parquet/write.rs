@@ -11,7 +11,9 @@ use std::sync::mpsc::{Receiver, channel};
 use arrow::array::new_null_array;
 use arrow::datatypes::FieldRef;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::basic::ZstdLevel;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +22,8 @@ use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::form::Form;
 use super::layout::Layout;
+use super::partition::{self, PARTITION, Partition};
+use super::sort::{Order, whole};
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -29,7 +33,8 @@ use crate::store::{StagedFile, Staging};
 
 /// Sizes that decide where row groups and files end, and how much waits in memory.
 ///
-/// The memory of a writer is at most `buffered`, one payload, `in_flight` row groups and what the encoders of those hold.
+/// The memory of a writer is at most `buffered`, one payload, `in_flight` row groups and what the encoders of those hold, twice where rows are
+/// sorted; and what the open files have to remember of their row groups, some 64 MiB at the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// A dataset's batches become a row group when they have this many bytes in memory.
@@ -51,6 +56,43 @@ impl Default for Limits {
     }
 }
 
+/// What the user may say of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Bytes of a row group in memory.
+    pub row_group: usize,
+    /// A file ends with the row group that makes it this long, in bytes.
+    pub file: usize,
+    /// The level of zstd.
+    pub zstd_level: i32,
+}
+
+impl Default for FileOptions {
+    /// The level 1 costs half of what Parquet costs; on the usual texts a higher one saves little.
+    fn default() -> Self {
+        let Limits { row_group, file, .. } = Limits::default();
+        Self { row_group, file, zstd_level: 1 }
+    }
+}
+
+impl FileOptions {
+    /// Checks that there can be such files; gives the level of zstd.
+    pub(super) fn check(&self) -> Result<ZstdLevel> {
+        const KIB: usize = 1 << 10;
+        const GIB: usize = 1 << 30;
+        // A row group is in memory as a whole, and its texts are counted in 32 bits.
+        for (name, bytes, most, in_words) in [("row group", self.row_group, GIB, "1GiB"), ("file", self.file, 64 * GIB, "64GiB")] {
+            if !(KIB..=most).contains(&bytes) {
+                return Err(Error::new(Kind::Usage, format!("a Parquet {name} cannot have this size"))
+                    .with("found", format_args!("{bytes} bytes"))
+                    .with("expected", format_args!("1KiB to {in_words}")));
+            }
+        }
+        ZstdLevel::try_new(self.zstd_level)
+            .map_err(|_| Error::new(Kind::Usage, "zstd has no such level").with("found", self.zstd_level).with("expected", "1 to 22"))
+    }
+}
+
 /// Writes the files of one unit.
 pub(super) struct ParquetWriter {
     staging: Staging,
@@ -59,6 +101,9 @@ pub(super) struct ParquetWriter {
     limits: Limits,
     spawn: Spawn,
     datasets: BTreeMap<DatasetId, Dataset>,
+    places: BTreeMap<Place, Waiting>,
+    /// The places with an open file, the one that was written longest ago first.
+    open: VecDeque<Place>,
     /// Bytes of all batches that wait for their row group.
     buffered: usize,
     /// Row groups in the pool, the oldest first.
@@ -69,15 +114,35 @@ pub(super) struct ParquetWriter {
 /// A file ends with the row group that brings it to so many column chunks: until then it holds some 500 bytes of metadata for each.
 const COLUMN_CHUNKS: usize = 32 * 1024;
 
+/// And with the one that brings all open files to so many, were they all like it.
+const COLUMN_CHUNKS_IN_ALL: usize = 4 * COLUMN_CHUNKS;
+
+/// Files that are open at a time.
+const OPEN_FILES: usize = 64;
+
+/// Where rows go whose files they share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    dataset: DatasetId,
+    partition: Option<Arc<Partition>>,
+}
+
+/// What there is for a place.
 #[derive(Default)]
-struct Dataset {
+struct Waiting {
     batches: Vec<Batch>,
     bytes: usize,
+    file: Option<OpenFile>,
+}
+
+#[derive(Default)]
+struct Dataset {
     /// That of all items of the unit so far, where the layouts are made on the way.
     shape: Option<Shape>,
-    file: Option<OpenFile>,
     /// Files begun so far.
     files: u32,
+    /// Partitions met so far.
+    partitions: usize,
 }
 
 struct OpenFile {
@@ -114,7 +179,7 @@ impl io::Write for Lent {
 
 /// A row group that the pool encodes.
 struct RowGroup {
-    dataset: DatasetId,
+    place: Place,
     layout: Arc<Layout>,
     rows: u64,
     jobs: usize,
@@ -127,6 +192,8 @@ pub(super) type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetErro
 pub(super) struct Column {
     field: FieldRef,
     pieces: Vec<Piece>,
+    /// The order in which the rows of all pieces are written, where it is another one.
+    order: Option<Order>,
     /// Of its leaves.
     writers: Vec<ArrowColumnWriter>,
     /// Rows of the pieces.
@@ -150,6 +217,8 @@ impl ParquetWriter {
             limits,
             spawn,
             datasets: BTreeMap::new(),
+            places: BTreeMap::new(),
+            open: VecDeque::new(),
             buffered: 0,
             in_flight: VecDeque::new(),
             written: Written::default(),
@@ -163,31 +232,39 @@ impl ParquetWriter {
     }
 
     fn add(&mut self, batch: Batch) -> Result<()> {
-        let Batch { dataset, bytes, .. } = batch;
-        let waiting = self.datasets.entry(dataset).or_default();
+        let place = Place { dataset: batch.dataset, partition: batch.partition.clone() };
+        let bytes = batch.bytes;
+        let dataset = self.datasets.entry(place.dataset).or_default();
         if let Some(shape) = &batch.shape {
-            match &mut waiting.shape {
+            match &mut dataset.shape {
                 Some(all) => all.merge(shape),
-                None => waiting.shape = Some(Shape::clone(shape)),
+                None => dataset.shape = Some(Shape::clone(shape)),
             }
         }
+        if place.partition.is_some() && !self.places.contains_key(&place) {
+            dataset.partitions += 1;
+            if dataset.partitions > partition::MOST {
+                return Err(too_many(&batch.layout));
+            }
+        }
+        let waiting = self.places.entry(place.clone()).or_default();
         waiting.batches.push(batch);
         waiting.bytes += bytes;
         self.buffered += bytes;
         if waiting.bytes >= self.limits.row_group {
-            self.send(dataset)?;
+            self.send(&place)?;
         }
         while self.buffered > self.limits.buffered {
             // Of equally large ones the first, so that the choice does not depend on anything else.
-            let largest = self.datasets.iter().rev().max_by_key(|(_, dataset)| dataset.bytes).map(|(id, _)| *id);
-            self.send(largest.expect("what is buffered is buffered for a dataset"))?;
+            let largest = self.places.iter().rev().max_by_key(|(_, waiting)| waiting.bytes).map(|(place, _)| place.clone());
+            self.send(&largest.expect("what is buffered is buffered for a place"))?;
         }
         Ok(())
     }
 
-    /// Gives what a dataset has gathered to the pool, as one row group.
-    fn send(&mut self, dataset: DatasetId) -> Result<()> {
-        let waiting = self.datasets.entry(dataset).or_default();
+    /// Gives what has gathered for a place to the pool, as one row group.
+    fn send(&mut self, place: &Place) -> Result<()> {
+        let waiting = self.places.entry(place.clone()).or_default();
         let batches = std::mem::take(&mut waiting.batches);
         self.buffered -= std::mem::take(&mut waiting.bytes);
         if batches.is_empty() {
@@ -196,11 +273,16 @@ impl ParquetWriter {
         while self.in_flight.len() >= self.limits.in_flight.max(1) {
             self.append_oldest()?;
         }
-        let (layout, batches) = self.as_one(dataset, batches)?;
+        let (layout, batches) = self.as_one(place.dataset, batches)?;
         let rows = batches.iter().map(|batch| batch.rows as u64).sum();
-        let jobs = share_out(columns_of(&layout, batches)?, self.limits.job);
+        let order = Order::of(&layout, &batches).map_err(|cause| cannot_write(&layout, cause.into()))?;
+        let mut columns = columns_of(&layout, batches)?;
+        for column in &mut columns {
+            column.order.clone_from(&order);
+        }
+        let jobs = share_out(columns, self.limits.job);
         let (sender, finished) = channel();
-        self.in_flight.push_back(RowGroup { dataset, layout, rows, jobs: jobs.len(), finished });
+        self.in_flight.push_back(RowGroup { place: place.clone(), layout, rows, jobs: jobs.len(), finished });
         for (at, job) in jobs.into_iter().enumerate() {
             let sender = sender.clone();
             // Nobody listens any more when the lane has failed; its error is the one that counts.
@@ -235,25 +317,29 @@ impl ParquetWriter {
 
     /// Waits for the oldest row group and appends it to its file.
     fn append_oldest(&mut self) -> Result<()> {
-        let Some(RowGroup { dataset, layout, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
+        let Some(RowGroup { place, layout, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
         let mut parts: Vec<_> = finished.iter().take(jobs).collect();
         if parts.len() < jobs {
             return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("dataset", &layout.dataset));
         }
         parts.sort_by_key(|(at, _)| *at);
 
-        if self.datasets.get(&dataset).and_then(|state| state.file.as_ref()).is_some_and(|file| file.layout.schema != layout.schema) {
-            self.close(dataset)?;
+        let file_of = |writer: &Self| writer.places.get(&place).and_then(|waiting| waiting.file.as_ref()).map(|file| file.layout.clone());
+        if file_of(self).is_some_and(|other| other.schema != layout.schema) {
+            self.close(&place)?;
         }
-        let state = self.datasets.entry(dataset).or_default();
-        if state.file.is_none() {
-            let stem = layout.stem.clone().unwrap_or_else(|| format!("{}/part", folder(&layout.dataset)));
-            let path = PathBuf::from(format!("{stem}-u{:05}-{:04}.parquet", self.unit, state.files));
-            let file = self.staging.create(&path)?;
-            state.file = Some(OpenFile { writer: file_writer(file, &layout)?, layout: layout.clone(), path, items: 0 });
-            state.files += 1;
+        if file_of(self).is_none() {
+            if self.open.len() >= OPEN_FILES
+                && let Some(oldest) = self.open.front().cloned()
+            {
+                self.close(&oldest)?;
+            }
+            let file = self.open(&place, &layout)?;
+            self.places.entry(place.clone()).or_default().file = Some(file);
         }
-        let file = state.file.as_mut().expect("the file was opened above");
+        self.open.retain(|other| *other != place);
+        self.open.push_back(place.clone());
+        let file = self.places.get_mut(&place).and_then(|waiting| waiting.file.as_mut()).expect("the file was opened above");
         let append = || {
             let mut row_group = file.writer.next_row_group()?;
             for (_, chunks) in parts {
@@ -265,18 +351,35 @@ impl ParquetWriter {
         };
         append().map_err(|cause| cannot_write(&layout, cause))?;
         file.items += rows;
-        *self.written.items.entry(dataset.0).or_default() += rows;
-        if file.writer.bytes_written() >= self.limits.file || file.writer.flushed_row_groups().len() * layout.leaves >= COLUMN_CHUNKS {
-            self.close(dataset)?;
+        *self.written.items.entry(place.dataset.0).or_default() += rows;
+        let chunks = file.writer.flushed_row_groups().len() * layout.leaves;
+        let is_full = chunks >= COLUMN_CHUNKS || chunks * self.open.len() >= COLUMN_CHUNKS_IN_ALL;
+        if is_full || file.writer.bytes_written() >= self.limits.file {
+            self.close(&place)?;
         }
         Ok(())
     }
 
-    /// Ends the open file of a dataset, if there is one.
-    fn close(&mut self, dataset: DatasetId) -> Result<()> {
-        let Some(OpenFile { layout, path, items, writer }) = self.datasets.get_mut(&dataset).and_then(|state| state.file.take()) else {
+    /// A new file for a place.
+    fn open(&mut self, place: &Place, layout: &Arc<Layout>) -> Result<OpenFile> {
+        let dataset = self.datasets.entry(place.dataset).or_default();
+        let stem = layout.stem.clone().unwrap_or_else(|| {
+            let folders = place.partition.as_ref().map(|partition| format!("/{}", partition.folders)).unwrap_or_default();
+            format!("{}{folders}/part", folder(&layout.dataset))
+        });
+        let path = PathBuf::from(format!("{stem}-u{:05}-{:04}.parquet", self.unit, dataset.files));
+        dataset.files += 1;
+        let file = self.staging.create(&path)?;
+        let partition = place.partition.as_ref().map(|partition| partition.json.as_str());
+        Ok(OpenFile { writer: file_writer(file, layout, partition)?, layout: layout.clone(), path, items: 0 })
+    }
+
+    /// Ends the open file of a place, if there is one.
+    fn close(&mut self, place: &Place) -> Result<()> {
+        let Some(OpenFile { layout, path, items, writer }) = self.places.get_mut(place).and_then(|waiting| waiting.file.take()) else {
             return Ok(());
         };
+        self.open.retain(|other| other != place);
         let (bytes, sha256) = finish(writer, &layout)?;
         self.written.bytes += bytes;
         self.written.files.push(WrittenFile { path, items, bytes, schema: Some(layout.fingerprint()?), sha256: Some(sha256) });
@@ -293,21 +396,33 @@ impl Writer for ParquetWriter {
     }
 
     fn finish(mut self: Box<Self>, _late: &mut Vec<LateReject>) -> Result<Written> {
-        let datasets: Vec<_> = self.datasets.keys().copied().collect();
-        datasets.iter().try_for_each(|dataset| self.send(*dataset))?;
+        let places: Vec<_> = self.places.keys().cloned().collect();
+        places.iter().try_for_each(|place| self.send(place))?;
         while !self.in_flight.is_empty() {
             self.append_oldest()?;
         }
-        datasets.iter().try_for_each(|dataset| self.close(*dataset))?;
+        places.iter().try_for_each(|place| self.close(place))?;
         Ok(self.written)
     }
 }
 
-/// A writer of a file of this layout.
-pub(super) fn file_writer(file: StagedFile, layout: &Layout) -> Result<SerializedFileWriter<Lent>> {
+/// A writer of a file of this layout, with the JSON of its partition where it is in one.
+pub(super) fn file_writer(file: StagedFile, layout: &Layout, partition: Option<&str>) -> Result<SerializedFileWriter<Lent>> {
     let settings = layout.file()?;
     let lent = Lent { file: Some(file), sha256: Sha256::new() };
-    SerializedFileWriter::new(lent, settings.schema.clone(), settings.properties.clone()).map_err(|cause| cannot_write(layout, cause))
+    let writer = SerializedFileWriter::new(lent, settings.schema.clone(), settings.properties.clone());
+    let mut writer = writer.map_err(|cause| cannot_write(layout, cause))?;
+    if let Some(json) = partition {
+        writer.append_key_value_metadata(KeyValue::new(PARTITION.to_owned(), json.to_owned()));
+    }
+    Ok(writer)
+}
+
+fn too_many(layout: &Layout) -> Error {
+    Error::new(Kind::Input, "a dataset has too many partitions")
+        .with("dataset", &layout.dataset)
+        .with("expected", format_args!("at most {}", partition::MOST))
+        .with("hint", "name an attribute of fewer values under `partition` in the entity's [parquet], such as a day in place of a time")
 }
 
 /// Ends a file; gives its size in bytes, and its SHA-256.
@@ -330,7 +445,7 @@ pub(super) fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Col
     let mut writers = layout.file()?.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
     let column = |(field, form): (&FieldRef, &Form)| {
         let writers = writers.by_ref().take(form.leaves()).collect();
-        Column { field: field.clone(), pieces: Vec::new(), writers, rows: 0, bytes: 0 }
+        Column { field: field.clone(), pieces: Vec::new(), order: None, writers, rows: 0, bytes: 0 }
     };
     let mut columns: Vec<_> = layout.schema.fields().iter().zip(&layout.forms).map(column).collect();
     let mut rows = 0;
@@ -360,14 +475,20 @@ impl Column {
     }
 
     pub(super) fn encode(self) -> Encoded {
-        let Column { field, pieces, mut writers, .. } = self;
-        let nulls_at_once = rows_at_once(writers.len());
+        let Column { field, pieces, order, mut writers, .. } = self;
+        let at_once = rows_at_once(writers.len());
         let mut write = |array| {
             for (leaf, writer) in compute_leaves(&field, &array)?.iter().zip(&mut writers) {
                 writer.write(leaf)?;
             }
             Ok::<_, ParquetError>(())
         };
+        if let Some(order) = order.filter(|_| pieces.iter().any(|piece| piece.values.is_some())) {
+            let whole = whole(field.data_type(), pieces.iter().map(|piece| (piece.rows, piece.values.as_ref())))?;
+            drop(pieces);
+            order.slices(&whole, at_once).try_for_each(|slice| write(slice?))?;
+            return writers.into_iter().map(ArrowColumnWriter::close).collect();
+        }
         let mut nulls = new_null_array(field.data_type(), 0);
         for Piece { mut rows, values } in pieces {
             if let Some(values) = values {
@@ -375,7 +496,7 @@ impl Column {
                 continue;
             }
             while rows > 0 {
-                let some = rows.min(nulls_at_once);
+                let some = rows.min(at_once);
                 if nulls.len() < some {
                     nulls = new_null_array(field.data_type(), some);
                 }

@@ -1,5 +1,7 @@
 //! The statements, type by type and name by name.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::sink::parquet::manifest::DataFile;
 
@@ -23,12 +25,25 @@ fn fields(fields: &[(&str, ColumnType)]) -> ColumnType {
 }
 
 fn manifest(entity: &str, columns: Vec<Column>) -> Manifest {
-    let files = vec![DataFile { path: format!("{entity}/part-u00001-0000.parquet"), items: 7, bytes: 100, sha256: None }];
+    let files = vec![DataFile {
+        path: format!("{entity}/part-u00001-0000.parquet"),
+        items: 7,
+        bytes: 100,
+        partition: BTreeMap::new(),
+        sha256: None,
+    }];
     Manifest {
         sources: Vec::new(),
         version: 1,
         dialect: None,
-        datasets: vec![DatasetFiles { name: entity.to_owned(), folder: super::super::write::folder(entity), items: 7, columns, files }],
+        datasets: vec![DatasetFiles {
+            name: entity.to_owned(),
+            folder: super::super::write::folder(entity),
+            items: 7,
+            columns,
+            partition: Vec::new(),
+            files,
+        }],
     }
 }
 
@@ -235,4 +250,77 @@ fn a_place_that_the_engine_cannot_read_is_refused_with_the_one_that_it_can() {
     }
     let sql = ddl(&manifest("E", texts(&["a"])), Dialect::Snowflake, "@stage/lake/").unwrap().sql;
     assert!(sql.contains("FROM '@stage/lake/E/'") && !sql.contains("CREATE STAGE"), "{sql}");
+}
+
+/// A dataset in folders that are named after these columns.
+fn parted(by: &[&str], columns: &[&str]) -> Manifest {
+    let mut manifest = manifest("E", texts(columns));
+    let of = |name: &&str| PartitionColumn { name: (*name).to_owned(), kind: ColumnType::Text, attribute: (*name).to_owned() };
+    manifest.datasets[0].partition = by.iter().map(of).collect();
+    manifest.datasets[0].files[0].partition = by.iter().map(|name| ((*name).to_owned(), Some("12:30".to_owned()))).collect();
+    manifest
+}
+
+#[test]
+fn what_names_folders_is_a_column_of_each_engines_table() {
+    let manifest = parted(&["status", "day"], &["PK"]);
+    for (dialect, parts) in [
+        (
+            Dialect::DuckDb,
+            &[
+                "  \"PK\", -- VARCHAR\n  \"status\", -- VARCHAR\n  \"day\" -- VARCHAR\n",
+                "SELECT * EXCLUDE (\"status\", \"day\"), \"status\", \"day\" FROM read_parquet('s3://lake/docs/E/*/*/*.parquet', \
+                 hive_partitioning = true, hive_types = {'status': VARCHAR, 'day': VARCHAR});",
+            ][..],
+        ),
+        (
+            Dialect::Spark,
+            &[
+                "  `PK` STRING,\n  `status` STRING,\n  `day` STRING\n)\nUSING PARQUET\nPARTITIONED BY (`status`, `day`)\nLOCATION 's3://lake/docs/E';\n",
+                "MSCK REPAIR TABLE `E`;\n",
+            ],
+        ),
+        (Dialect::Athena, &["  `pk` string\n)\nPARTITIONED BY (`status` string, `day` string)\nROW FORMAT", "MSCK REPAIR TABLE `e`;\n"]),
+        (
+            Dialect::Redshift,
+            &["(\n  \"PK\" VARCHAR(65535)\n);", "-- `day` is left out, since COPY takes nothing from the names of folders"],
+        ),
+        (
+            Dialect::Snowflake,
+            &[
+                "NULLIF(SPLIT_PART(SPLIT_PART(METADATA$FILENAME, '/day=', -1), '/', 1), '__HIVE_DEFAULT_PARTITION__')",
+                "%3A stands for a colon",
+            ],
+        ),
+        (
+            Dialect::BigQuery,
+            &[
+                "  `PK` STRING\n)\nWITH PARTITION COLUMNS (`status` STRING, `day` STRING)\nOPTIONS",
+                "hive_partition_uri_prefix = 'gs://lake/docs/E'",
+            ],
+        ),
+        (
+            Dialect::ClickHouse,
+            &[
+                "AS SELECT *, nullIf(decodeURLComponent(splitByChar('/', splitByString('/status=', _path)[-1])[1]), '__HIVE_DEFAULT_PARTITION__') AS `status`",
+                "s3('s3://lake/docs/E/*/*/*.parquet', 'Parquet', '`PK` Nullable(String)') SETTINGS use_hive_partitioning = 0;",
+            ],
+        ),
+    ] {
+        let found = ddl(&manifest, dialect, location(dialect)).unwrap();
+        for part in parts {
+            assert!(found.sql.contains(part), "{part}\n{}", found.sql);
+        }
+        assert_eq!(found.refused, 0);
+    }
+    let renamed = ddl(&parted(&["status"], &["a b"]), Dialect::BigQuery, "gs://lake").unwrap().sql;
+    let told =
+        "  column_name_character_map = 'V1',\n  hive_partition_uri_prefix = 'gs://lake/E'\n)\nWITH PARTITION COLUMNS (`status` STRING);";
+    assert!(renamed.contains(told), "{renamed}");
+    let above = ddl(&manifest, Dialect::DuckDb, "/lake/x=1").unwrap().sql;
+    assert!(above.contains("EXCLUDE (\"status\", \"day\", \"x\")"), "{above}");
+    for (dialect, name) in [(Dialect::Athena, "Status"), (Dialect::BigQuery, "my status")] {
+        let found = ddl(&parted(&[name], &["PK"]), dialect, location(dialect)).unwrap();
+        assert!(found.refused == 1 && found.notes.iter().any(|note| note.contains("finds no folders that are named after")), "{found:?}");
+    }
 }

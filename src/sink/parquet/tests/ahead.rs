@@ -78,7 +78,7 @@ pub(super) fn is_settled_as(dialect: Option<Dialect>, targets: &Arc<Targets>, it
 }
 
 /// The items of a file.
-fn canonical_items(path: &Path, declared: &Declared) -> Vec<Vec<u8>> {
+pub(super) fn canonical_items(path: &Path, declared: &Declared) -> Vec<Vec<u8>> {
     let file = ParquetFile::open(path).unwrap();
     let mut found = Vec::new();
     for group in 0..file.row_groups().len() {
