@@ -74,7 +74,7 @@ impl Orders {
         let current = schemas.iter().find(|schema| schema["schema-id"] == metadata["current-schema-id"]).expect("the current schema");
         let fields = current["fields"].as_array().expect("fields");
         let word = |field: &Value| {
-            let kind = field["type"].as_str().map_or_else(|| field["type"]["type"].as_str().unwrap_or("?"), |kind| kind);
+            let kind = field["type"].as_str().unwrap_or_else(|| field["type"]["type"].as_str().unwrap_or("?"));
             format!("{} {} {kind}", field["id"], field["name"].as_str().unwrap_or("?"))
         };
         fields.iter().map(word).collect()
