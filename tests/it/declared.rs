@@ -311,7 +311,7 @@ fn what_is_declared_and_the_names_of_a_dialect_are_the_same_however_late_an_item
         let mut args = vec!["verify", &pipeline, "--against", &lake, "--work", &work, "--quiet"];
         args.extend(from.iter().flat_map(|file| ["--from", *file]));
         dynamorph(&args).expect(0);
-        for line in lines.iter_mut() {
+        for line in &mut lines {
             *line = line.split_once(" = ").expect("a line has values").0.to_owned();
         }
         lines
