@@ -38,7 +38,7 @@ pub const NAME_BYTES: usize = 1024;
 const ROOM: usize = 8192;
 
 /// The room for the keys of a map and of all maps below it, by the level of the map.
-const MAP_ROOM: [usize; LEVELS] = [512, 256, 128, 64, 64, 64, 64, 64];
+const MAP_ROOM: [usize; LEVELS] = [1024, 512, 256, 128, 64, 64, 64, 64];
 
 /// The room that a name takes, with the shape of its values but without what lies below.
 fn room_of(name: &str) -> usize {

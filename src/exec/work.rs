@@ -111,10 +111,13 @@ impl WorkFolder {
         forget().map_err(|error| failed(&folder, error))
     }
 
-    /// Takes away the reports of all units: they are to be done again.
+    /// Takes away the reports of all units, at one moment: they are to be done again.
     pub(super) fn forget_units(&self) -> Result<()> {
-        let units = self.path.join("units");
-        absent_is_fine(fs::remove_dir_all(&units)).map_err(|error| failed(&units, error))
+        let (units, aside) = (self.path.join("units"), self.unfinished().join("units"));
+        absent_is_fine(fs::remove_dir_all(&aside)).map_err(|error| failed(&aside, error))?;
+        fs::create_dir_all(self.unfinished()).map_err(|error| failed(&self.unfinished(), error))?;
+        absent_is_fine(fs::rename(&units, &aside)).map_err(|error| failed(&units, error))?;
+        absent_is_fine(fs::remove_dir_all(&aside)).map_err(|error| failed(&aside, error))
     }
 
     /// Whether a run holds the folder now.

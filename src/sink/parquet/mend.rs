@@ -3,8 +3,9 @@
 //! Column chunks that stay as they are are copied, not decoded. A file of the final schema is not touched, so the call may be repeated.
 
 use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -16,6 +17,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::SchemaDescriptor;
+use sha2::{Digest as _, Sha256};
 
 use super::Layouts;
 use super::convert::{Way, convert};
@@ -23,7 +25,7 @@ use super::encode::{Batch, rows_at_once};
 use super::layout::Layout;
 use super::read::partition_of;
 use super::sparse::Packed;
-use super::write::{Lent, cannot_write, columns_of, file_writer, finish, folder};
+use super::write::{Lent, cannot_write, columns_of, file_writer, finish, folder, hexadecimal};
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
 use crate::shape::Shape;
@@ -97,6 +99,7 @@ struct Mended {
 
 /// A file of a schema that is too narrow.
 struct Source {
+    path: PathBuf,
     file: File,
     metadata: ArrowReaderMetadata,
     layout: Arc<Layout>,
@@ -104,16 +107,19 @@ struct Source {
 
 impl Source {
     fn open(path: &Path, sort: &[String]) -> Result<Self> {
-        let unreadable = || Error::new(Kind::Output, "cannot read back the Parquet file").with("file", path.display());
-        let file = File::open(path).map_err(|cause| unreadable().caused_by(cause))?;
+        let file = File::open(path).map_err(|cause| unreadable(path).caused_by(cause))?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|cause| unreadable().caused_by(cause))?;
-        let layout = Layout::of_file(metadata.schema(), sort).ok_or_else(unreadable)?;
-        Ok(Self { file, metadata, layout: Arc::new(layout) })
+        let metadata = ArrowReaderMetadata::load(&file, options).map_err(|cause| unreadable(path).caused_by(cause))?;
+        let layout = Layout::of_file(metadata.schema(), sort).ok_or_else(|| unreadable(path))?;
+        Ok(Self { path: path.to_owned(), file, metadata, layout: Arc::new(layout) })
     }
 
-    /// Writes the file once more, for another layout.
+    /// Writes the file once more, for another layout; what an earlier attempt mended stays as that left it.
     fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>) -> Result<Mended> {
+        if self.layout.schema == to.schema {
+            let (bytes, sha256) = checksum(&self.path).map_err(|cause| unreadable(&self.path).caused_by(cause))?;
+            return Ok(Mended { bytes, schema: to.fingerprint()?, sha256 });
+        }
         let way = Way::new(&self.layout, to);
         let copied = self.copied(&way, to)?;
         let beside = path.with_extension("mended");
@@ -204,4 +210,27 @@ impl Source {
             },
         )
     }
+}
+
+/// The size of a file, and its SHA-256.
+fn checksum(path: &Path) -> io::Result<(u64, String)> {
+    let mut file = File::open(path)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((bytes, hexadecimal(&sha256.finalize()))),
+            read => {
+                bytes += read as u64;
+                sha256.update(&buffer[..read]);
+            }
+        }
+    }
+}
+
+fn unreadable(path: &Path) -> Error {
+    Error::new(Kind::Output, "cannot read back the Parquet file")
+        .with("file", path.display())
+        .with("hint", "where the output of the stopped run is gone, begin anew with --restart")
 }

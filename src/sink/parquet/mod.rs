@@ -11,7 +11,7 @@
 //! | SS, NS, BS | list of text, of the number form of all members, of binary |
 //! | L, elements of one type, NULL aside | list of that type |
 //! | L of mixed types, or only ever empty | JSON text: 1 and "1" stay different |
-//! | M with at most 64 distinct keys, and not too many (512; in maps further in 256, 128, …) in all maps below | struct; a field of mixed types is JSON text |
+//! | M with at most 64 distinct keys, and not too many (1,024; in maps further in 512, 256, …) in all maps below | struct; a field of mixed types is JSON text |
 //! | M with more keys, values of one type, NULL aside | map from text to that type |
 //! | M with more keys, values of mixed types; M only ever empty | JSON text |
 //! | maps and lists more than 8 levels deep, or an attribute of more than 512 leaf columns | JSON text from there on |

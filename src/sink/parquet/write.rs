@@ -434,7 +434,7 @@ pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) ->
     Ok((bytes, hexadecimal(&digest)))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
