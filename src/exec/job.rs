@@ -11,6 +11,7 @@ use std::time::Instant;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::claim;
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::keys;
 use crate::exec::ledger::{Ledger, wrong_sum};
@@ -78,6 +79,10 @@ impl Job {
         let names = sinks.iter().map(|sink| sink.name()).collect();
         let identity = Identity::new(&plan, &files, &options, names, units.len());
         let begin = state::begins(work.path(), &identity, options.restart)?;
+        // Before the first unit is done there is nothing that could be another's.
+        if begin == Begin::GoOn && state::has_units(work.path(), &identity) {
+            claim::check(&options, &identity.name()?, state::has_published(work.path()))?;
+        }
         let mut findings = Vec::new();
         for sink in &sinks {
             findings.extend(sink.prepare(begin)?);
@@ -321,6 +326,7 @@ impl Job {
             self.check_sink(sink.as_ref(), &of_sink, &ledger)?;
             written.push((sink.name(), of_sink));
         }
+        state::publishes(self.work.path())?;
         for (sink, (_, of_sink)) in self.sinks.iter().zip(&written) {
             sink.commit(of_sink)?;
         }

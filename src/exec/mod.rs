@@ -5,6 +5,7 @@
 //! item before the first is written, the *write* pass carries the items to the sinks, unit by unit. Every pass checks the files against the
 //! manifest.
 
+mod claim;
 pub mod event;
 mod examples;
 mod inspect;

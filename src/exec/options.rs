@@ -506,6 +506,9 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                     };
                     let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
                     let sink = IcebergSink::new(folder.clone(), existing, &targets, as_of, spawn());
+                    let files = exports.iter().flat_map(|(_, export)| &export.files);
+                    let read: Vec<_> = files.map(|file| (&file.name, file.facts.bytes, &file.md5)).collect();
+                    let sink = sink.of_run(format!("{}\n{read:?}", plan.identity()));
                     let mut sink = sink.only(options.only.clone()).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);

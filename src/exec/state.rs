@@ -33,6 +33,9 @@ const COLLISIONS: &str = "collisions.bin";
 /// Says that the run reads its exports once: what it writes is not seen before its end.
 const ONCE: &str = "reads-once";
 
+/// Says that the run has begun to publish its files.
+const PUBLISHING: &str = "publishing";
+
 /// Where the run is, from time to time.
 pub(super) const PROGRESS: &str = "progress.json";
 
@@ -75,6 +78,11 @@ impl Identity {
             units,
             taken_back: false,
         }
+    }
+
+    /// A name for the run, which no other has.
+    pub(super) fn name(&self) -> Result<String> {
+        Ok(hash(&String::from_utf8_lossy(&json(self)?)))
     }
 
     /// Checks that a run that was stopped is this one.
@@ -144,13 +152,13 @@ pub(super) fn begins(work: &Path, identity: &Identity, restart: bool) -> Result<
 }
 
 /// Whether a unit of the run has its report.
-fn has_units(work: &Path, identity: &Identity) -> bool {
+pub(super) fn has_units(work: &Path, identity: &Identity) -> bool {
     (1..).take(identity.units).any(|unit| UnitReport::path(work, unit).exists())
 }
 
 /// Forgets which run the folder holds; the first step when it is emptied.
 pub(super) fn forget(work: &Path) -> Result<()> {
-    for name in [RUN, REPORT, TARGETS, SHAPES, COLLISIONS, PROGRESS, ONCE] {
+    for name in [RUN, REPORT, TARGETS, SHAPES, COLLISIONS, PROGRESS, ONCE, PUBLISHING] {
         match fs::remove_file(work.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&work.join(name), error)),
             _ => {}
@@ -214,6 +222,16 @@ pub(super) fn keep_survey(work: &Path, shapes: &[Shape], collisions: &Collisions
     store::write_atomically(&work.join(SHAPES), &json(&shapes)?)
 }
 
+/// Says that files are published from now on.
+pub(super) fn publishes(work: &Path) -> Result<()> {
+    store::write_atomically(&work.join(PUBLISHING), b"")
+}
+
+/// Whether the run that goes on may have published files.
+pub(super) fn has_published(work: &Path) -> bool {
+    work.join(PUBLISHING).exists() || work.join(REPORT).exists()
+}
+
 /// Keeps what the keys of all units say.
 pub(super) fn keep_collisions(work: &Path, collisions: &Collisions) -> Result<()> {
     store::write_atomically(&work.join(COLLISIONS), &collisions.to_bytes())
@@ -253,7 +271,7 @@ fn unreadable(work: &Path) -> Error {
 
 /// Takes away what only a run that goes on needs; the run is finished.
 pub(super) fn tidy(work: &Path) {
-    for name in [TARGETS, COLLISIONS, PROGRESS, SHAPES, ONCE] {
+    for name in [TARGETS, COLLISIONS, PROGRESS, PUBLISHING, SHAPES, ONCE] {
         // A file that stays is in nobody's way.
         let _ = fs::remove_file(work.join(name));
     }

@@ -111,6 +111,12 @@ impl Run {
         self.work().join(format!("units/unit-{unit:05}.json")).exists()
     }
 
+    /// Whether it came to its end: what only a run that goes on needs is removed last of all.
+    fn is_finished(&self) -> bool {
+        let has = |name: &str| self.work().join(name).exists();
+        has("report.json") && !has("survey.json") && !has("reads-once")
+    }
+
     fn report(&self) -> Value {
         without_times(serde_json::from_slice(&fs::read(self.work().join("report.json")).expect("a report")).expect("it is JSON"), self)
     }
@@ -192,11 +198,11 @@ fn files_are_the_same_byte_for_byte_wherever_a_run_is_killed() {
         let run = Run::new(&export, &sinks, &[]);
         // Two kills, since going on is a run that may be killed as well.
         for _ in 0..2 {
-            if !run.work().join("report.json").exists() {
+            if !run.is_finished() {
                 kill_after(run.start(), dice.moment(life));
             }
         }
-        if !run.work().join("report.json").exists() {
+        if !run.is_finished() {
             let ran = run.to_its_end();
             assert_eq!(ran.code, 3, "{about}: {}", ran.stderr);
         }
@@ -234,7 +240,7 @@ fn a_table_is_the_same_item_for_item_wherever_a_run_is_killed() {
         let server = tables();
         let run = Run::new(&export, &["dynamodb"], &["--endpoint-url", &server.url()]);
         kill_after(run.start(), dice.moment(life));
-        if !run.work().join("report.json").exists() {
+        if !run.is_finished() {
             let ran = run.to_its_end();
             assert_eq!(ran.code, 3, "{about}: {}", ran.stderr);
         }
@@ -371,6 +377,28 @@ fn another_dialect_does_not_go_on_with_a_stopped_run() {
     assert!(ran.stderr.contains("differs: --dialect\n"), "{}", ran.stderr);
     let ran = run.to_its_end().expect(3);
     assert!(ran.stderr.contains("going on"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_does_not_go_on_in_a_folder_that_another_one_has_used_since() {
+    let source = Folder::new();
+    let export = export(&source, 3, 2_000);
+    for kind in ["parquet", "import", "batch"] {
+        let run = Run::new(&export, &[kind], &[]);
+        let mut child = run.until(|| run.unit_is_done(1));
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a child ends");
+        let work = run.work();
+        let other: Vec<_> =
+            run.args.iter().map(|arg| if Path::new(arg) == work { format!("{arg}-of-another") } else { arg.clone() }).collect();
+        let mut other: Vec<_> = other.iter().map(String::as_str).collect();
+        other.extend(["--limit", "100"]);
+        dynamorph(&other).expect(3);
+        let published = files(&run.folder.path().join(kind));
+        let ran = run.to_its_end().expect(2);
+        assert!(ran.stderr.contains("the unfinished files of the stopped run are not in the output folder any more"), "{}", ran.stderr);
+        assert!(published == files(&run.folder.path().join(kind)), "{kind}");
+    }
 }
 
 #[test]

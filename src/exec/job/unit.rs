@@ -8,6 +8,7 @@ use std::thread;
 use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, Sender, bounded};
 
 use crate::error::{Error, Kind, Reject, Result};
+use crate::exec::claim;
 use crate::exec::event::{Event, Observer};
 use crate::exec::job::{Job, Knowing};
 use crate::exec::ledger::Ledger;
@@ -137,6 +138,7 @@ impl Job {
             Some(log) => Some(Seen { shapes, keys: log.sync()?, kinds: ledger.kinds.clone().into_iter().collect() }),
             None => None,
         };
+        claim::claim(&self.options, &self.identity.name()?)?;
         UnitReport { unit: unit.number, files, ledger, written, rejects, seen }.save(self.work.path())
     }
 

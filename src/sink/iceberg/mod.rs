@@ -72,6 +72,8 @@ pub struct IcebergSink {
     targets: Arc<Targets>,
     /// The datasets that the run is about; the tables of others are left alone. Empty: all.
     only: Vec<String>,
+    /// What tells the run from others.
+    of: String,
     /// When the items were as they are, in milliseconds since 1970.
     as_of: Option<i64>,
     /// Writes the data files once their columns are fixed.
@@ -125,7 +127,23 @@ impl IcebergSink {
         }
         let targets = Arc::new(targets);
         let parquet = ParquetSink::new(folder.clone(), false, targets.clone(), spawn);
-        Self { folder, existing, targets, only: Vec::new(), as_of, parquet, run: OnceLock::new(), tables: OnceLock::new() }
+        Self {
+            folder,
+            existing,
+            targets,
+            only: Vec::new(),
+            of: String::new(),
+            as_of,
+            parquet,
+            run: OnceLock::new(),
+            tables: OnceLock::new(),
+        }
+    }
+
+    /// The same sink for a run that is told from others by this text: what it reads and what it makes of it.
+    #[must_use]
+    pub fn of_run(self, of: String) -> Self {
+        Self { of, ..self }
     }
 
     /// The same sink with the names of columns as this engine takes them. To be said before [`with_schema`](Self::with_schema).
@@ -208,9 +226,7 @@ impl IcebergSink {
             }
             tables.insert(dataset.name.clone(), table.as_ref().map(Table::state));
         }
-        let hash = hash(&[&format!("{:?}", self.as_of), &format!("{tables:?}")]);
-        let token = hex(&hash[..6]);
-        let run = Run { token, tables };
+        let run = Run { token: self.token(&tables), tables };
         self.folder.put_whole(RUN, &serde_json::to_vec(&run).expect("texts can be written as JSON"))?;
         Ok(run)
     }
@@ -227,6 +243,11 @@ impl IcebergSink {
         Ok(columns)
     }
 
+    /// What names and ids are made from: the same for the same run on the same tables, and another one else.
+    fn token(&self, tables: &BTreeMap<String, Option<String>>) -> String {
+        hex(&hash(&[&self.of, &format!("{:?}", self.as_of), &format!("{tables:?}")])[..6])
+    }
+
     fn go_on(&self) -> Result<Run> {
         let place = Location::from(&self.folder).join(RUN);
         let lost = || {
@@ -235,7 +256,13 @@ impl IcebergSink {
                 .with("hint", "begin anew with --restart")
         };
         let bytes = place.read_whole()?.ok_or_else(lost)?;
-        serde_json::from_slice(&bytes).map_err(|cause| lost().caused_by(cause))
+        let run: Run = serde_json::from_slice(&bytes).map_err(|cause| lost().caused_by(cause))?;
+        if run.token != self.token(&run.tables) {
+            return Err(Error::new(Kind::Output, "another run has written to the folder since this one was stopped")
+                .with("folder", &self.folder)
+                .with("hint", "begin anew with --restart"));
+        }
+        Ok(run)
     }
 
     /// Writes all that the next state of a table needs but for its metadata.
@@ -488,5 +515,25 @@ fn without_scheme(address: &str) -> &str {
     match address.strip_prefix("file:") {
         Some(path) => path.strip_prefix("//").unwrap_or(path),
         None => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_does_not_go_on_where_another_one_has_begun_since() {
+        let dir = tempfile::tempdir().unwrap();
+        let targets = Targets::default();
+        let sink = |of: &str| {
+            IcebergSink::new(dir.path().to_owned(), Existing::Append, &targets, None, Arc::new(|job| job())).of_run(of.to_owned())
+        };
+        sink("monday").prepare(Begin::Anew).unwrap();
+        sink("monday").prepare(Begin::GoOn).unwrap();
+        sink("tuesday").prepare(Begin::Anew).unwrap();
+        let error = sink("monday").prepare(Begin::GoOn).unwrap_err();
+        assert_eq!(error.message(), "another run has written to the folder since this one was stopped");
+        sink("tuesday").prepare(Begin::GoOn).unwrap();
     }
 }
