@@ -30,6 +30,12 @@ pub(crate) const VALUES: u32 = 1 << 20;
 pub(crate) const TOO_MANY: (&str, &str) =
     ("too-many-values", "more than 1,048,576 values in one line; an item of 400 KB, DynamoDB's limit, holds 205,000 at most");
 
+/// The bytes in hexadecimal digits, two each.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
 /// Decodes one line of a data file in `format`. A line of Ion that says so itself is read among lines of JSON too: a rejects file may
 /// hold it as it was.
 ///

@@ -93,8 +93,8 @@ impl Job {
         Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
     }
 
-    /// Surveys and writes, or writes and settles, and commits. Where the work folder holds the same run, stopped before its end, it goes on there: units that have
-    /// their report are not done again.
+    /// Surveys and writes, or writes and settles, and commits. Where the work folder holds the same run, stopped before its end, it goes on
+    /// there: units that have their report are not done again.
     ///
     /// # Errors
     /// Whatever ends the run; then nothing was published under a final name. What a live sink has written stays written. Kind `Interrupted`
@@ -104,7 +104,7 @@ impl Job {
         let mut set_aside = None;
         if self.begin == Begin::Anew {
             set_aside = self.work.empty()?;
-            state::begin(self.work.path(), &self.identity, self.sinks.iter().all(|sink| sink.writes_ahead()))?;
+            state::begin(self.work.path(), &self.identity, self.writes_ahead())?;
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
@@ -129,7 +129,7 @@ impl Job {
         };
         let found = match kept {
             Some(kept) => Found::NotLearned(kept.0, kept.1),
-            None if self.sinks.iter().all(|sink| sink.writes_ahead()) => self.write_ahead(observer)?,
+            None if self.writes_ahead() => self.write_ahead(observer)?,
             None => {
                 let (shapes, collisions) = self.survey(observer)?;
                 state::keep_survey(self.work.path(), &shapes, &collisions)?;
@@ -146,6 +146,11 @@ impl Job {
             self.write(&mut Knowing::All(Arc::new(collisions)), observer)?;
         }
         self.commit(started)
+    }
+
+    /// Whether the export is read once: no sink must know all items first.
+    fn writes_ahead(&self) -> bool {
+        self.sinks.iter().all(|sink| sink.writes_ahead())
     }
 
     /// Makes the targets ready for the first unit.

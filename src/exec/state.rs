@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::exec::options::Options;
 use crate::exec::units::{RunFile, UnitReport};
@@ -105,11 +106,7 @@ impl Identity {
 }
 
 fn hash(text: &str) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hexadecimal(&Sha256::digest(text))
 }
 
 /// What a work folder holds.

@@ -39,6 +39,7 @@ use self::metadata::{Commit, Table};
 use self::schema::{Change, Field, Numbered};
 use self::stats::Stats;
 use super::parquet::{Dialect, FileOptions, Files, ParquetSink, SchemaFile, folder};
+use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
@@ -245,7 +246,7 @@ impl IcebergSink {
 
     /// What names and ids are made from: the same for the same run on the same tables, and another one else.
     fn token(&self, tables: &BTreeMap<String, Option<String>>) -> String {
-        hex(&hash(&[&self.of, &format!("{:?}", self.as_of), &format!("{tables:?}")])[..6])
+        hexadecimal(&hash(&[&self.of, &format!("{:?}", self.as_of), &format!("{tables:?}")])[..6])
     }
 
     fn go_on(&self) -> Result<Run> {
@@ -484,14 +485,6 @@ fn hash(parts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
 /// The id of the one snapshot that a run makes of a table: positive.
 fn snapshot_id(token: &str, dataset: &str) -> i64 {
     let hash = hash(&["snapshot", token, dataset]);
@@ -506,7 +499,7 @@ fn uuid(token: &str, address: &str) -> String {
     };
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = hex(&bytes);
+    let hex = hexadecimal(&bytes);
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 

@@ -1,7 +1,6 @@
 //! Columns for items that come to a table which has columns already: what the table's column takes exactly goes there, also where the
 //! items alone would have had a narrower column.
 
-use super::form::JsonForm;
 use super::layout::Layout;
 use super::lock::{Column, Holds, Inside, SchemaFile};
 use crate::model::Type;
@@ -138,15 +137,7 @@ fn takes(inside: Inside, wanted: &Holds) -> bool {
         // A type that is declared, or one of the others that only a text of any value takes.
         _ => return inside == Inside::Any && !matches!(wanted, Holds::Timestamp(_) | Holds::Double | Holds::IsNull | Holds::AnyText),
     };
-    let form = match inside {
-        Inside::Any => JsonForm::Tagged,
-        Inside::M => JsonForm::Inside(Type::M),
-        Inside::L => JsonForm::Inside(Type::L),
-        Inside::Ss => JsonForm::Inside(Type::Ss),
-        Inside::Ns => JsonForm::Inside(Type::Ns),
-        Inside::Bs => JsonForm::Inside(Type::Bs),
-    };
-    form.holds(kind)
+    inside.form().holds(kind)
 }
 
 #[cfg(test)]

@@ -115,6 +115,20 @@ impl SchemaFile {
     }
 }
 
+impl Inside {
+    /// What the text is.
+    pub(super) fn form(self) -> JsonForm {
+        match self {
+            Inside::Any => JsonForm::Tagged,
+            Inside::M => JsonForm::Inside(Type::M),
+            Inside::L => JsonForm::Inside(Type::L),
+            Inside::Ss => JsonForm::Inside(Type::Ss),
+            Inside::Ns => JsonForm::Inside(Type::Ns),
+            Inside::Bs => JsonForm::Inside(Type::Bs),
+        }
+    }
+}
+
 impl Holds {
     pub(super) fn of(form: &Form) -> Self {
         match form {
@@ -179,14 +193,7 @@ impl Holds {
                 Form::struct_of(forms)?
             }
             Holds::Map(value) => Form::map_of(value.form()?),
-            Holds::Json(inside) => Form::Json(match inside {
-                Inside::Any => JsonForm::Tagged,
-                Inside::M => JsonForm::Inside(Type::M),
-                Inside::L => JsonForm::Inside(Type::L),
-                Inside::Ss => JsonForm::Inside(Type::Ss),
-                Inside::Ns => JsonForm::Inside(Type::Ns),
-                Inside::Bs => JsonForm::Inside(Type::Bs),
-            }),
+            Holds::Json(inside) => Form::Json(inside.form()),
         })
     }
 }

@@ -25,6 +25,7 @@ use super::layout::Layout;
 use super::partition::{self, PARTITION, Partition};
 use super::sort::{Order, whole};
 use super::sparse::Packed;
+use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
 use crate::shape::Shape;
@@ -432,11 +433,6 @@ pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) ->
     let bytes = file.take().expect("the file is taken back once").finish()?;
     let digest = std::mem::take(sha256).finalize();
     Ok((bytes, hexadecimal(&digest)))
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The columns of a row group with fresh writers for their leaves.
