@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::model::by_attribute::Values;
 use crate::model::declared::{Declared, Fit};
 use crate::model::number::{Decimal, unscaled};
-use crate::model::short;
-use crate::model::{Dataset, Item, Type, Value};
+use crate::model::{ByAttribute, Dataset, Item, Type, Value};
 
 /// The most distinct keys that one map position may have while each is kept by name; with more, its keys are data.
 pub const MAP_KEYS: usize = 64;
@@ -140,38 +140,30 @@ impl Shape {
         self.make_room();
     }
 
-    /// Adds many items, as [`observe`](Self::observe) would one by one, but quicker: a name is looked for where one of its kind was found last.
-    pub fn observe_all<'i, 'a: 'i>(&mut self, items: impl IntoIterator<Item = &'i Item<'a>>) {
-        /// Names that are held at one time.
-        const HELD: usize = 4096;
-        let mut seen: Vec<(&'a str, ValueShape)> = Vec::new();
-        let mut known: FxHashMap<&'a str, usize> = FxHashMap::default();
-        let mut last = [0; short::PLACES];
-        for item in items {
-            self.items += 1;
-            for (name, value) in item.attributes() {
-                let guess = &mut last[short::place(name)];
-                if !seen.get(*guess).is_some_and(|(known, _)| short::same(known, name)) {
-                    *guess = *known.entry(name).or_insert_with(|| {
-                        seen.push((name, ValueShape::default()));
-                        seen.len() - 1
-                    });
+    /// Adds many items, as [`observe`](Self::observe) would one by one, but quicker.
+    pub fn observe_all(&mut self, items: &ByAttribute<'_, '_>) {
+        /// Names after which room is made.
+        const SOME: usize = 4096;
+        self.items += items.items() as u64;
+        for some in items.attributes().chunks(SOME) {
+            for Values { name, values } in some {
+                let mut shape = ValueShape::default();
+                let (mut texts, mut sizes) = (0, Sizes::default());
+                for (_, value) in values {
+                    // Most are texts, and these need no more.
+                    if let Value::S(text) = value {
+                        texts += 1;
+                        sizes.add(text.len());
+                    } else {
+                        shape.observe(value, 0);
+                    }
                 }
-                seen[*guess].1.observe(value, 0);
+                shape.counts[Type::S as usize] += texts;
+                shape.texts.merge(&sizes);
+                self.at(name, |mine| mine.merge(&shape, 0));
             }
-            if seen.len() > HELD {
-                self.take_in(seen.drain(..));
-                known.clear();
-            }
+            self.make_room();
         }
-        self.take_in(seen.drain(..));
-    }
-
-    fn take_in<'a>(&mut self, seen: impl Iterator<Item = (&'a str, ValueShape)>) {
-        for (name, shape) in seen {
-            self.at(name, |mine| mine.merge(&shape, 0));
-        }
-        self.make_room();
     }
 
     /// Adds all items of another shape, which must have the same pinned names. Commutative and associative.
@@ -863,7 +855,7 @@ mod tests {
                 prop_assert_eq!(&right, &whole);
                 let items: Vec<_> = items.iter().map(|(seed, _)| crowded(*seed, &arena)).collect();
                 let mut at_once = Shape::new(&["pinned"]);
-                at_once.observe_all(&items);
+                at_once.observe_all(&ByAttribute::of(&items));
                 prop_assert_eq!(&at_once, &whole);
                 prop_assert_eq!(whole.attribute("pinned").unwrap().total(), items.len() as u64);
                 let room: usize = whole.attributes.iter().filter(|(name, _)| &***name != "pinned").map(|(name, shape)| room_of(name) + shape.room()).sum();

@@ -24,12 +24,12 @@ use crate::exec::status::Recorder;
 use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::WorkFolder;
-use crate::model::{DatasetId, EntityId, FileId, SourceId};
+use crate::model::{ByAttribute, DatasetId, EntityId, FileId, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
 use crate::proof::log::{Block, Log};
 use crate::shape::Shape;
-use crate::sink::{Outgoing, Sink, Written};
+use crate::sink::{Outgoing, Seen, Sink, Written};
 use crate::source::Chunk;
 use crate::source::manifest::{DataFile, Export};
 use crate::store::Begin;
@@ -231,7 +231,7 @@ impl Job {
                     let checked = checkers.iter().try_for_each(|checker| checker.encode(&parts.outgoing).map(drop));
                     let name = || &self.files[chunk.first.file.index()].file.name;
                     let fatal = parts.fatal.or_else(|| checked.err().map(|error| error.with("file", name())));
-                    (parts.ledger, fatal, block, seen, chunk.bytes.len() as u64)
+                    (parts.ledger, fatal, block, shapes_of(seen), chunk.bytes.len() as u64)
                 })
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
@@ -261,22 +261,24 @@ impl Job {
         Ok((shapes, collisions))
     }
 
-    /// What there is to know of the rows of a chunk: their keys, and their shapes by dataset.
-    fn look(&self, outgoing: &[Outgoing<'_>], partitions: usize, want_shapes: bool) -> (Block, Vec<(DatasetId, Arc<Shape>)>) {
+    /// What there is to know of the rows of a chunk: their keys; and by dataset their values, and what these look like.
+    fn look<'r, 'a: 'r>(&self, outgoing: &'r [Outgoing<'a>], partitions: usize, want_shapes: bool) -> (Block, Vec<Seen<'r, 'a>>) {
         let mut block = Block::new(partitions);
         keys::add(outgoing, &self.plan.targets, &mut block);
-        let mut shapes: Vec<(DatasetId, Shape)> = Vec::new();
+        let mut seen: Vec<Seen<'r, 'a>> = Vec::new();
         for part in outgoing.iter().filter(|_| want_shapes) {
+            if seen.iter().any(|seen| seen.dataset == part.dataset) {
+                continue;
+            }
             let dataset = self.plan.targets.dataset(part.dataset);
-            let at = shapes.iter().position(|(known, _)| *known == part.dataset).unwrap_or_else(|| {
-                shapes.push((part.dataset, Shape::of_dataset(dataset)));
-                shapes.len() - 1
-            });
-            let shape = &mut shapes[at].1;
-            shape.observe_all(part.rows.iter().map(|row| &row.item));
-            part.rows.iter().for_each(|row| shape.compare(&row.item, &dataset.declared));
+            let items = || outgoing.iter().filter(|other| other.dataset == part.dataset).flat_map(|part| &part.rows).map(|row| &row.item);
+            let values = ByAttribute::of(items());
+            let mut shape = Shape::of_dataset(dataset);
+            shape.observe_all(&values);
+            items().for_each(|item| shape.compare(item, &dataset.declared));
+            seen.push(Seen { dataset: part.dataset, shape: Arc::new(shape), values });
         }
-        (block, shapes.into_iter().map(|(dataset, shape)| (dataset, Arc::new(shape))).collect())
+        (block, seen)
     }
 
     /// What exports say of themselves that is not so.
@@ -391,4 +393,9 @@ enum Found {
     Learned(Collisions),
     /// All is written.
     Written,
+}
+
+/// What was seen, without the values.
+fn shapes_of(seen: Vec<Seen<'_, '_>>) -> Vec<(DatasetId, Arc<Shape>)> {
+    seen.into_iter().map(|Seen { dataset, shape, values: _ }| (dataset, shape)).collect()
 }

@@ -44,6 +44,9 @@ pub(crate) struct Router<'p> {
     takes_changes: bool,
 }
 
+/// A chunk has about so many rows of each entity, where it has any.
+const ROWS: usize = 256;
+
 thread_local! {
     /// The worker's arena between two chunks, so that its pages stay mapped.
     static ARENA: Cell<Option<Arena>> = const { Cell::new(None) };
@@ -113,7 +116,11 @@ impl<'p> Router<'p> {
             match claim {
                 Some(claim) => {
                     routed.ledger.entities[claim.entity.index()].tell(&claim);
-                    rows[claim.entity.index()].push(row);
+                    let rows = &mut rows[claim.entity.index()];
+                    if rows.is_empty() {
+                        rows.reserve(ROWS);
+                    }
+                    rows.push(row);
                 }
                 None => unclaimed.push(row),
             }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO, and nothing here knows where an item comes from or goes to.
 
+pub mod by_attribute;
 pub mod declared;
 pub mod edit;
 pub mod item;
@@ -13,6 +14,7 @@ pub mod target;
 pub mod time;
 pub mod value;
 
+pub use by_attribute::ByAttribute;
 pub use declared::{ColumnType, Declared, Mixed, Nulls};
 pub use edit::PathError;
 pub use item::{Arena, Item};

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Reason, Result};
-use crate::model::{DatasetId, EntityId, Origin, Row, TableId};
+use crate::model::{ByAttribute, DatasetId, EntityId, Origin, Row, TableId};
 use crate::shape::Shape;
 use crate::store::Begin;
 
@@ -31,6 +31,17 @@ pub struct Outgoing<'a> {
     pub table: Option<TableId>,
     /// The rows; `size` is set.
     pub rows: Vec<Row<'a>>,
+}
+
+/// What is known of the rows of one chunk that leave for one dataset.
+#[derive(Debug)]
+pub struct Seen<'r, 'a> {
+    /// The dataset.
+    pub dataset: DatasetId,
+    /// What the rows look like.
+    pub shape: Arc<Shape>,
+    /// Their values, in the order of [`Outgoing`] and of the rows in it.
+    pub values: ByAttribute<'r, 'a>,
 }
 
 /// What an encoder made of a chunk, on its way to the writer of the same sink.
@@ -56,12 +67,12 @@ pub trait Encoder: Send + Sync {
     /// Kind `Bug` when an item is not as the survey saw it.
     fn encode(&self, outgoing: &[Outgoing<'_>]) -> Result<Payload>;
 
-    /// The same before all items were looked at; `shapes` are those of the rows, by dataset.
+    /// The same before all items were looked at; `seen` is what is known of the rows, a dataset each.
     ///
     /// # Errors
     /// When an item does not fit a schema that was given.
-    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], shapes: &[(DatasetId, Arc<Shape>)]) -> Result<Payload> {
-        let _ = shapes;
+    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], seen: &[Seen<'_, '_>]) -> Result<Payload> {
+        let _ = seen;
         self.encode(outgoing)
     }
 }

@@ -10,12 +10,12 @@ use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use crate::error::{Error, Kind, Reject, Result};
 use crate::exec::claim;
 use crate::exec::event::{Event, Observer};
-use crate::exec::job::{Job, Knowing};
+use crate::exec::job::{Job, Knowing, shapes_of};
 use crate::exec::ledger::Ledger;
 use crate::exec::pass::{LOOK, walk};
 use crate::exec::rejects::RejectsFiles;
 use crate::exec::route::{Router, key_text, with_arena};
-use crate::exec::units::{Seen, Unit, UnitReport};
+use crate::exec::units::{self, Unit, UnitReport};
 use crate::exec::work;
 use crate::model::{EntityId, Origin};
 use crate::shape::Shape;
@@ -51,11 +51,12 @@ impl Job {
                 let parts = router.route(chunk, arena);
                 let seen = partitions.map(|partitions| self.look(&parts.outgoing, partitions, want_shapes));
                 let encode = |encoder: &Arc<dyn Encoder>| match &seen {
-                    Some((_, shapes)) => encoder.encode_ahead(&parts.outgoing, shapes),
+                    Some((_, seen)) => encoder.encode_ahead(&parts.outgoing, seen),
                     None => encoder.encode(&parts.outgoing),
                 };
                 let payloads = encoders.iter().map(encode).collect::<Result<Vec<_>>>();
                 let payloads = payloads.map_err(|error| error.with("file", &self.files[chunk.first.file.index()].file.name));
+                let seen = seen.map(|(keys, seen)| (keys, shapes_of(seen)));
                 (parts.ledger, parts.rejects, payloads, seen, parts.fatal, chunk.bytes.len() as u64)
             })
         };
@@ -135,7 +136,7 @@ impl Job {
         let (written, rejects) = add_up(lanes, refused.finish()?, &mut ledger);
         let files = unit.files.iter().map(|id| self.files[id.index()].file.name.clone()).collect();
         let seen = match ahead {
-            Some(log) => Some(Seen { shapes, keys: log.sync()?, kinds: ledger.kinds.clone().into_iter().collect() }),
+            Some(log) => Some(units::Seen { shapes, keys: log.sync()?, kinds: ledger.kinds.clone().into_iter().collect() }),
             None => None,
         };
         claim::claim(&self.options, &self.identity.name()?)?;

@@ -153,8 +153,37 @@ impl<'l> Builder<'l> {
         }
     }
 
+    /// Adds a value as row `row`, which comes after those that were added before.
+    pub(super) fn push_at(&mut self, row: usize, value: &Value<'_>, scratch: &mut Vec<u8>) -> Fits {
+        if self.len() > row {
+            return Err(Misfit(value.kind()));
+        }
+        self.fill(row);
+        self.push(value, scratch)
+    }
+
+    /// Adds the first of these values that fit, each as the row that it says, counted from `start`; gives how many. What most columns are has a loop
+    /// of its own.
+    pub(super) fn push_run(&mut self, start: usize, values: &[(u32, &Value<'_>)], scratch: &mut Vec<u8>) -> usize {
+        let length = self.len();
+        if let Builder::Text(builder) = self {
+            let mut next = length;
+            for (taken, (row, value)) in values.iter().enumerate() {
+                let (Value::S(text), Some(missing)) = (value, (start + *row as usize).checked_sub(next)) else { return taken };
+                if missing > 0 {
+                    builder.append_nulls(missing);
+                }
+                builder.append_value(text);
+                next += missing + 1;
+            }
+            return values.len();
+        }
+        let mut fits = |(row, value): &(u32, &Value<'_>)| self.push_at(start + *row as usize, value, scratch).is_ok();
+        values.iter().position(|value| !fits(value)).unwrap_or(values.len())
+    }
+
     /// Adds a value. `scratch` is for texts that must be made first.
-    pub(super) fn push(&mut self, value: &Value<'_>, scratch: &mut Vec<u8>) -> Fits {
+    fn push(&mut self, value: &Value<'_>, scratch: &mut Vec<u8>) -> Fits {
         match (self, value) {
             (Builder::Json(builder, form), value) if form.holds(value.kind()) => {
                 scratch.clear();

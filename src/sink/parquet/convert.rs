@@ -12,7 +12,7 @@ use super::form::{Form, NumberForm, attribute_of};
 use super::layout::{Layout, Slots};
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
-use crate::model::{Arena, Attribute, Item, Type, Value};
+use crate::model::{Arena, Attribute, ByAttribute, Item, Type, Value};
 use crate::shape::Shape;
 
 /// Rows that become items at one time.
@@ -215,13 +215,12 @@ pub(super) fn convert(batch: Batch, way: &Way, to: &Arc<Layout>) -> Result<Batch
 fn encode_anew(values: &[(usize, ArrayRef)], from: &Layout, to: &Layout, rows: usize) -> Result<Vec<(usize, Packed)>> {
     let mut columns = Columns::new(to, rows);
     let mut arena = Arena::new();
-    for row in 0..rows {
-        if row % ROWS == 0 {
-            arena.reset();
-        }
-        let item = item(values, from, row, &arena)
+    for start in (0..rows).step_by(ROWS) {
+        arena.reset();
+        let items = (start..rows.min(start + ROWS)).map(|row| item(values, from, row, &arena)).collect::<std::result::Result<Vec<_>, _>>();
+        let items = items
             .map_err(|found| Error::new(Kind::Bug, "a column cannot be read back").with("dataset", &to.dataset).with("found", found))?;
-        columns.push(row, &item)?;
+        columns.add(start, &ByAttribute::of(&items), |row| &items[row]).map_err(|(_, error)| error)?;
     }
     columns.finish()
 }

@@ -8,15 +8,15 @@ use arrow::error::ArrowError;
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
-use super::layout::Layout;
+use super::layout::{Layout, Slots};
 use super::minority;
 use super::partition::{self, Partition};
 use super::sparse::Packed;
 use crate::error::{Error, Kind, Result};
-use crate::model::short;
-use crate::model::{DatasetId, Item, Row, Value};
+use crate::model::by_attribute::Values;
+use crate::model::{ByAttribute, DatasetId, Item, Row, Type, Value};
 use crate::shape::Shape;
-use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload};
+use crate::sink::{Encoder, LateReject, Outgoing, Payload as AnyPayload, Seen};
 
 /// What the encoder gives the writer: the rows of one chunk, in columns.
 #[derive(Debug)]
@@ -81,28 +81,39 @@ impl Encoder for ParquetEncoder {
             if self.only_pinned && !self.layouts.is_pinned(dataset) {
                 return Ok(None);
             }
-            Ok(Some((self.layouts.get(dataset)?.clone(), None)))
+            Ok(Some(Chosen { layout: self.layouts.get(dataset)?.clone(), shape: None, values: None }))
         })
     }
 
-    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], shapes: &[(DatasetId, Arc<Shape>)]) -> Result<AnyPayload> {
+    fn encode_ahead(&self, outgoing: &[Outgoing<'_>], seen: &[Seen<'_, '_>]) -> Result<AnyPayload> {
         self.batches(outgoing, |dataset| {
+            let seen = seen.iter().find(|seen| seen.dataset == dataset);
             if let Some(pinned) = self.layouts.pinned(dataset) {
-                return Ok(Some((pinned.clone(), None)));
+                return Ok(Some(Chosen { layout: pinned.clone(), shape: None, values: seen.map(|seen| &seen.values) }));
             }
-            let shape = shapes.iter().find(|(known, _)| *known == dataset).map(|(_, shape)| shape);
-            let shape = shape.ok_or_else(|| Error::new(Kind::Bug, "items without a shape"))?;
-            Ok(Some((self.layouts.made_for(self.layouts.targets.dataset(dataset), shape), Some(shape.clone()))))
+            let Seen { shape, values, .. } = seen.ok_or_else(|| Error::new(Kind::Bug, "items without a shape"))?;
+            let layout = self.layouts.made_for(self.layouts.targets.dataset(dataset), shape);
+            Ok(Some(Chosen { layout, shape: Some(shape.clone()), values: Some(values) }))
         })
     }
 }
 
-/// A layout, and the shape that it was made from where it is that of a chunk.
-type Chosen = (Arc<Layout>, Option<Arc<Shape>>);
+/// The columns for the rows of a chunk that leave for a dataset.
+struct Chosen<'s, 'r, 'a> {
+    layout: Arc<Layout>,
+    /// What the layout was made from, where it is that of a chunk.
+    shape: Option<Arc<Shape>>,
+    /// The values of all the rows, where they are known.
+    values: Option<&'s ByAttribute<'r, 'a>>,
+}
 
 impl ParquetEncoder {
     /// The rows in columns; `choose` says in which. Datasets without are passed by.
-    fn batches(&self, outgoing: &[Outgoing<'_>], choose: impl Fn(DatasetId) -> Result<Option<Chosen>>) -> Result<AnyPayload> {
+    fn batches<'s, 'r: 's, 'a: 'r>(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        choose: impl Fn(DatasetId) -> Result<Option<Chosen<'s, 'r, 'a>>>,
+    ) -> Result<AnyPayload> {
         let (mut batches, mut refused) = (Vec::new(), Vec::new());
         for (at, first) in outgoing.iter().enumerate() {
             let dataset = first.dataset;
@@ -114,7 +125,7 @@ impl ParquetEncoder {
             if parts().all(|part| part.rows.is_empty()) {
                 continue;
             }
-            let Some((layout, mut shape)) = choose(dataset)? else { continue };
+            let Some(Chosen { layout, mut shape, values }) = choose(dataset)? else { continue };
             let rows = minority::part(parts(), &layout, &self.layouts.targets, &mut refused);
             let groups = if layout.partition.is_empty() {
                 vec![(None, rows)]
@@ -124,7 +135,9 @@ impl ParquetEncoder {
             };
             for (partition, rows) in groups {
                 for rows in rows.chunks(rows_at_once(layout.leaves)) {
-                    let batch = encode(dataset, &layout, rows.iter().copied(), rows.len())?;
+                    // Those are known of the rows in their order where the rows are all of them.
+                    let values = values.filter(|values| values.items() == rows.len() && partition.is_none());
+                    let batch = encode(dataset, &layout, rows, values)?;
                     batches.push(Batch { shape: shape.take(), partition: partition.clone(), ..batch });
                 }
             }
@@ -133,14 +146,17 @@ impl ParquetEncoder {
     }
 }
 
-fn encode<'r, 'a: 'r>(dataset: DatasetId, layout: &Arc<Layout>, rows: impl Iterator<Item = &'r Row<'a>>, count: usize) -> Result<Batch> {
-    let mut columns = Columns::new(layout, count);
-    for (at, row) in rows.enumerate() {
-        columns.push(at, &row.item).map_err(|error| error.with("line", row.origin.line))?;
+fn encode(dataset: DatasetId, layout: &Arc<Layout>, rows: &[&Row<'_>], values: Option<&ByAttribute<'_, '_>>) -> Result<Batch> {
+    let mut columns = Columns::new(layout, rows.len());
+    let item = |row: usize| &rows[row].item;
+    match values {
+        Some(values) => columns.add(0, values, item),
+        None => columns.add(0, &ByAttribute::of(rows.iter().map(|row| &row.item)), item),
     }
+    .map_err(|(row, error)| error.with("line", rows[row].origin.line))?;
     let columns = columns.finish()?;
     let bytes = columns.iter().map(|(_, column)| column.bytes()).sum();
-    Ok(Batch { dataset, rows: count, columns, bytes, layout: layout.clone(), partition: None, shape: None })
+    Ok(Batch { dataset, rows: rows.len(), columns, bytes, layout: layout.clone(), partition: None, shape: None })
 }
 
 /// The columns of a layout while items are added to them.
@@ -149,62 +165,96 @@ pub(super) struct Columns<'l> {
     rows: usize,
     builders: Vec<Option<Builder<'l>>>,
     scratch: Vec<u8>,
-    /// The number of the attribute that was found last, by the place of its name.
-    last: [usize; short::PLACES],
 }
 
 impl<'l> Columns<'l> {
     /// Columns for so many rows.
     pub(super) fn new(layout: &'l Layout, rows: usize) -> Self {
-        Self { layout, rows, builders: layout.forms.iter().map(|_| None).collect(), scratch: Vec::new(), last: [0; short::PLACES] }
+        Self { layout, rows, builders: layout.forms.iter().map(|_| None).collect(), scratch: Vec::new() }
     }
 
-    /// Adds an item as row `at`, which comes after those that were added before.
+    /// Adds items as the rows from `start` on, which come after those that were added before: their values, and each by its place among them.
     ///
     /// # Errors
-    /// Kind `Input` or `Bug` when it does not fit.
-    pub(super) fn push(&mut self, at: usize, item: &Item<'_>) -> Result<()> {
-        let Self { layout, rows, builders, scratch, last } = self;
-        let (layout, rows) = (*layout, *rows);
-        let mut homeless = false;
-        for (name, value) in item.attributes() {
-            let guess = &mut last[short::place(name)];
-            let number = layout.attributes.number(name, *guess);
-            *guess = number.unwrap_or(*guess);
-            let slots = match number.map(|number| layout.attributes.slots(number)) {
+    /// The first item that does not fit, by its place; kind `Input` or `Bug`.
+    pub(super) fn add<'i, 'a: 'i>(
+        &mut self,
+        start: usize,
+        items: &ByAttribute<'_, '_>,
+        item: impl Fn(usize) -> &'i Item<'a>,
+    ) -> std::result::Result<(), (usize, Error)> {
+        let layout = self.layout;
+        let mut first_misfit: Option<(u32, &str, Misfit)> = None;
+        let mut homeless: Vec<u32> = Vec::new();
+        for Values { name, values } in items.attributes() {
+            let slots = match layout.slots(name) {
                 None if layout.rest.is_some() => {
-                    homeless = true;
+                    homeless.extend(values.iter().map(|(row, _)| row));
                     continue;
                 }
                 Some(slots) if slots.are_in_folders() => continue,
-                // Null is what a column has where nothing is pushed.
-                Some(slots) if matches!(value, Value::Null) && !slots.heeds_null() => continue,
                 slots => slots,
             };
-            let mut push = |place: usize| {
-                let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], rows));
-                if builder.len() > at {
-                    return Err(Misfit(value.kind()));
-                }
-                builder.fill(at);
-                builder.push(value, scratch)
-            };
-            let mut pushed = Err(Misfit(value.kind()));
-            for place in slots.into_iter().flat_map(|slots| slots.places(value.kind())) {
-                pushed = push(place);
-                if pushed.is_ok() {
-                    break;
-                }
+            if let Err((row, misfit)) = self.add_attribute(start, slots, values)
+                && first_misfit.is_none_or(|(first, ..)| row < first)
+            {
+                first_misfit = Some((row, name, misfit));
             }
-            pushed.map_err(|misfit| does_not_fit(layout, name, misfit))?;
         }
-        if let (true, Some(place)) = (homeless, layout.rest) {
-            let builder = builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], rows));
-            builder.fill(at);
-            let attributes = item.attributes().iter().filter(|(name, _)| layout.slots(name).is_none());
+        if let Some((row, name, misfit)) = first_misfit {
+            return Err((row as usize, does_not_fit(layout, name, misfit)));
+        }
+        let Some(place) = layout.rest else { return Ok(()) };
+        homeless.sort_unstable();
+        homeless.dedup();
+        for row in homeless.into_iter().map(|row| row as usize) {
+            let (builder, scratch) = self.builder(place);
+            builder.fill(start + row);
+            let attributes = item(row).attributes().iter().filter(|(name, _)| layout.slots(name).is_none());
             builder
                 .push_attributes(attributes, scratch)
-                .map_err(|misfit| does_not_fit(layout, layout.schema.field(place).name(), misfit))?;
+                .map_err(|misfit| (row, does_not_fit(layout, layout.schema.field(place).name(), misfit)))?;
+        }
+        Ok(())
+    }
+
+    /// The builder of a column, and room for texts.
+    fn builder(&mut self, place: usize) -> (&mut Builder<'l>, &mut Vec<u8>) {
+        let Self { layout, rows, builders, scratch } = self;
+        (builders[place].get_or_insert_with(|| Builder::new(&layout.forms[place], *rows)), scratch)
+    }
+
+    /// Adds the values of one attribute; says which does not fit.
+    fn add_attribute(
+        &mut self,
+        start: usize,
+        slots: Option<&Slots>,
+        mut values: &[(u32, &Value<'_>)],
+    ) -> std::result::Result<(), (u32, Misfit)> {
+        while let [(row, first), ..] = values {
+            let kind = first.kind();
+            let of_kind = values.iter().position(|(_, value)| value.kind() != kind).unwrap_or(values.len());
+            let (mut some, others) = values.split_at(of_kind);
+            values = others;
+            let Some(slots) = slots else { return Err((*row, Misfit(kind))) };
+            // Null is what a column has where nothing is pushed.
+            if kind == Type::Null && !slots.heeds_null() {
+                continue;
+            }
+            let mut places = slots.places(kind);
+            let Some(first) = places.next() else { return Err((*row, Misfit(kind))) };
+            let other = places.next();
+            loop {
+                let (builder, scratch) = self.builder(first);
+                let taken = builder.push_run(start, some, scratch);
+                some = &some[taken..];
+                // The next one does not fit.
+                let [(row, value), rest @ ..] = some else { break };
+                let Some(other) = other else { return Err((*row, Misfit(kind))) };
+                let (builder, scratch) = self.builder(other);
+                builder.push_at(start + *row as usize, value, scratch).map_err(|misfit| (*row, misfit))?;
+                some = rest;
+            }
         }
         Ok(())
     }

@@ -7,12 +7,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
-use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
@@ -26,7 +24,6 @@ use super::naming::{Names, renamed};
 use super::partition::{self, By};
 use crate::error::{Error, Kind, Result};
 use crate::model::declared::COLUMNS;
-use crate::model::short;
 use crate::model::{Change, ColumnType, Dataset, Declared, Item, Mixed, Nulls, Type};
 use crate::shape::{Fits, Shape, ValueShape};
 
@@ -44,9 +41,6 @@ const LONG_TEXT: usize = 64;
 
 /// How often a Bloom filter may take a key that is not there for one that may be.
 const FALSE_POSITIVES: f64 = 0.01;
-
-/// The keys of a row group that a Bloom filter has room for; it is folded to the size that those it has need.
-const MOST_KEYS: u64 = 1 << 20;
 
 /// Marks a type without a column in [`Slots`].
 const NO_COLUMN: u32 = u32::MAX;
@@ -85,36 +79,12 @@ impl Slots {
     }
 }
 
-/// The attributes that have columns, by a number each.
-#[derive(Debug, Default)]
-pub(super) struct Attributes {
-    slots: Vec<(Box<str>, Slots)>,
-    index: FxHashMap<Box<str>, usize>,
-}
+/// The attributes that have columns, by name.
+pub(super) type Attributes = FxHashMap<Box<str>, Slots>;
 
-impl Attributes {
-    /// The number of an attribute. `guess` is looked at first.
-    pub(super) fn number(&self, attribute: &str, guess: usize) -> Option<usize> {
-        match self.slots.get(guess) {
-            Some((name, _)) if short::same(name, attribute) => Some(guess),
-            _ => self.index.get(attribute).copied(),
-        }
-    }
-
-    /// The columns of the attribute with this number.
-    pub(super) fn slots(&self, number: usize) -> &Slots {
-        &self.slots[number].1
-    }
-
-    /// The columns of an attribute, which has none yet where it is new.
-    fn of(&mut self, attribute: &str, tells_null: bool) -> &mut Slots {
-        let number = self.index.get(attribute).copied().unwrap_or_else(|| {
-            self.index.insert(attribute.into(), self.slots.len());
-            self.slots.push((attribute.into(), Slots { places: [[NO_COLUMN; 2]; 10], in_folders: false, tells_null }));
-            self.slots.len() - 1
-        });
-        &mut self.slots[number].1
-    }
+/// The columns of an attribute, which has none yet where it is new.
+fn slots_of<'s>(attributes: &'s mut Attributes, attribute: &str, tells_null: bool) -> &'s mut Slots {
+    attributes.entry(attribute.into()).or_insert_with(|| Slots { places: [[NO_COLUMN; 2]; 10], in_folders: false, tells_null })
 }
 
 /// The columns of a dataset and everything that follows from them.
@@ -150,8 +120,6 @@ pub(super) struct Layout {
 pub(super) struct FileSettings {
     pub(super) schema: TypePtr,
     pub(super) properties: WriterPropertiesPtr,
-    /// Makes the column writers of row groups.
-    pub(super) row_groups: ArrowRowGroupWriterFactory,
 }
 
 impl Layout {
@@ -283,10 +251,7 @@ impl Layout {
         let schema =
             ArrowSchemaConverter::new().convert(self.numbered.as_ref().unwrap_or(&self.schema)).map_err(refused)?.root_schema_ptr();
         let properties = Arc::new(self.properties());
-        // The factory copies schema and settings from a writer; which file that writes to does not matter.
-        let nowhere = SerializedFileWriter::new(std::io::sink(), schema.clone(), properties.clone()).map_err(refused)?;
-        let row_groups = ArrowRowGroupWriterFactory::new(&nowhere, self.schema.clone());
-        Ok(self.file.get_or_init(|| FileSettings { schema, properties, row_groups }))
+        Ok(self.file.get_or_init(|| FileSettings { schema, properties }))
     }
 
     /// How files of the dataset are written. Nothing here depends on the clock or the machine.
@@ -316,7 +281,7 @@ impl Layout {
                 let current = std::mem::take(&mut builder);
                 builder = match form {
                     Form::Text { .. } | Form::Number(NumberForm::Integer | NumberForm::Text) | Form::Binary if is_key => {
-                        current.set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES).set_column_bloom_filter_max_ndv(path, MOST_KEYS)
+                        current.set_column_bloom_filter_fpp(path, FALSE_POSITIVES)
                     }
                     // Sorted ones tell a reader which row groups it may skip, however long they are.
                     Form::Binary | Form::Text { average: LONG_TEXT.. } | Form::AnyText { average: LONG_TEXT.. } if is_sorted => {
@@ -420,7 +385,7 @@ impl Layout {
 
     /// The columns of an attribute; `None` where it has none of its own.
     pub(super) fn slots(&self, attribute: &str) -> Option<&Slots> {
-        self.attributes.number(attribute, 0).map(|number| self.attributes.slots(number))
+        self.attributes.get(attribute)
     }
 }
 
@@ -499,7 +464,7 @@ impl Columns {
     fn part_by(&mut self, declared: &Declared, names: &mut Names) {
         self.partition = By::of(declared, names);
         for By { attribute, .. } in &self.partition {
-            self.attributes.of(attribute, false).in_folders = true;
+            slots_of(&mut self.attributes, attribute, false).in_folders = true;
         }
     }
 
@@ -529,7 +494,7 @@ impl Columns {
                 let mut metadata = field.metadata().clone();
                 metadata.insert(ATTRIBUTE, attribute);
                 field.set_metadata(metadata);
-                let slots = self.attributes.of(attribute, declared.tells_null(attribute));
+                let slots = slots_of(&mut self.attributes, attribute, declared.tells_null(attribute));
                 Type::ALL.into_iter().filter(|kind| form.takes(*kind)).for_each(|kind| slots.add(kind, place));
             }
             None => self.rest = Some(self.forms.len()),

@@ -48,6 +48,7 @@ mod encode;
 #[cfg(feature = "iceberg")]
 mod fixed;
 mod form;
+mod group;
 mod layout;
 mod lock;
 mod manifest;

@@ -21,8 +21,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::canonical::write_item;
 use crate::codec::generate::{self, items};
-use crate::model::{Arena, ColumnType, Declared, EntityId, FileId, Item, Mixed, Nulls, Origin, Raw, Row, Value};
-use crate::sink::{Outgoing, Payload as AnyPayload, WrittenFile};
+use crate::model::{Arena, ByAttribute, ColumnType, Declared, EntityId, FileId, Item, Mixed, Nulls, Origin, Raw, Row, Value};
+use crate::sink::{Outgoing, Payload as AnyPayload, Seen, WrittenFile};
 use crate::store::Location;
 
 type Attributes<'a> = &'a [(&'a str, Value<'a>)];

@@ -21,6 +21,7 @@ use super::Layouts;
 use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::form::Form;
+use super::group;
 use super::layout::Layout;
 use super::partition::{self, PARTITION, Partition};
 use super::sort::{Order, whole};
@@ -437,8 +438,7 @@ pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) ->
 
 /// The columns of a row group with fresh writers for their leaves.
 pub(super) fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
-    // The number of the row group matters for encryption only, which is not used.
-    let mut writers = layout.file()?.row_groups.create_column_writers(0).map_err(|cause| cannot_write(layout, cause))?.into_iter();
+    let mut writers = group::writers(layout, &batches)?.into_iter();
     let column = |(field, form): (&FieldRef, &Form)| {
         let writers = writers.by_ref().take(form.leaves()).collect();
         Column { field: field.clone(), pieces: Vec::new(), order: None, writers, rows: 0, bytes: 0 }

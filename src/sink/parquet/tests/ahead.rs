@@ -14,6 +14,11 @@ fn shape_of(dataset: &Dataset, items: &[Item<'_>]) -> Shape {
     shape
 }
 
+/// What is known of the items of a chunk.
+pub(super) fn seen<'i, 'a>(shape: Shape, items: &'i [Item<'a>]) -> Seen<'i, 'a> {
+    Seen { dataset: DatasetId(0), shape: Arc::new(shape), values: ByAttribute::of(items) }
+}
+
 /// Writes the items ahead and settles; `None`: they must be written again.
 pub(super) fn written_ahead(
     dir: &Path,
@@ -30,8 +35,8 @@ pub(super) fn written_ahead(
     for (unit, items) in (1..).zip(items.chunks(in_chunk.saturating_mul(in_unit))) {
         let mut writer = sink.writer(unit).unwrap();
         for chunk in items.chunks(in_chunk) {
-            let shapes = [(DatasetId(0), Arc::new(shape_of(dataset, chunk)))];
-            let payload = sink.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &shapes).unwrap();
+            let seen = [seen(shape_of(dataset, chunk), chunk)];
+            let payload = sink.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &seen).unwrap();
             writer.write(payload, &mut Vec::new()).unwrap();
         }
         written.push(writer.finish(&mut Vec::new()).unwrap());
@@ -131,8 +136,8 @@ fn what_is_settled_already_is_not_touched_again() {
         let first = sink();
         let mut writer = first.writer(unit).unwrap();
         let chunk = std::slice::from_ref(item);
-        let shapes = [(DatasetId(0), Arc::new(shape_of(&targets.datasets[0], chunk)))];
-        writer.write(first.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &shapes).unwrap(), &mut Vec::new()).unwrap();
+        let seen = [seen(shape_of(&targets.datasets[0], chunk), chunk)];
+        writer.write(first.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &seen).unwrap(), &mut Vec::new()).unwrap();
         written.push(writer.finish(&mut Vec::new()).unwrap());
     }
     let shape = shape_of(&targets.datasets[0], &items);

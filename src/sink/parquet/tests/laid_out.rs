@@ -2,7 +2,7 @@
 
 use parquet::file::metadata::RowGroupMetaData;
 
-use super::ahead::{SPREADS, written_ahead};
+use super::ahead::{SPREADS, seen, written_ahead};
 use super::*;
 
 fn sorted_by(names_of: &[&str]) -> Declared {
@@ -129,6 +129,34 @@ fn a_mended_file_is_still_sorted_and_one_whose_numbers_become_text_is_written_ag
             }
         }
     }
+}
+
+#[test]
+fn a_dictionary_is_made_where_values_come_again() {
+    let arena = Arena::new();
+    let dir = tempfile::tempdir().unwrap();
+    let item = |n: u64| {
+        let text = |text: String| Value::S(arena.alloc_str(&text));
+        let number = |n: u64| Value::N(arena.alloc_str(&n.to_string()));
+        // Spread over the whole range of 64 bits, yet the same each time.
+        let mixed = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 1;
+        let attributes = [
+            ("different", text(format!("id-{mixed}"))),
+            ("different_n", number(mixed)),
+            ("few", text(format!("user-{}", mixed % 500))),
+            ("few_n", number(mixed % 500)),
+            ("of_few", text(format!("id-{mixed}"))),
+        ];
+        item(&arena, arena.alloc_slice_copy(if n.is_multiple_of(3) { &attributes } else { &attributes[..4] }))
+    };
+    let items: Vec<_> = (0..3000).map(item).collect();
+    let targets = dataset_of(Declared::default());
+    let (_, written) = written_after(dir.path(), &targets, &items, Limits::default());
+    let groups = row_groups(&dir.path().join(&written.files[0].path));
+    assert_eq!(groups.len(), 1);
+    let with: Vec<_> = groups[0].columns().iter().filter(|column| column.dictionary_page_offset().is_some()).collect();
+    let with: Vec<_> = with.iter().map(|column| column.column_path().string()).collect();
+    assert_eq!(with, ["few", "few_n", "of_few"], "of the last there are too few to tell");
 }
 
 #[test]
@@ -280,8 +308,7 @@ fn a_value_that_cannot_name_a_folder_ends_the_run() {
         let items = [item];
         let mut shape = Shape::of_dataset(&targets.datasets[0]);
         shape.observe(&items[0]);
-        let refused =
-            sink.encoder().encode_ahead(&outgoing(&[(0, items.to_vec())]), &[(DatasetId(0), Arc::new(shape.clone()))]).unwrap_err();
+        let refused = sink.encoder().encode_ahead(&outgoing(&[(0, items.to_vec())]), &[seen(shape.clone(), &items)]).unwrap_err();
         assert_eq!(refused.kind(), Kind::Input);
         for told in told.iter().chain(&["attribute: state", "dataset: Doc", "line: 7", "hint: "]) {
             assert!(refused.to_string().contains(told), "{told}\n{refused}");
