@@ -152,7 +152,7 @@ pub(crate) struct Run {
     /// What is done again at most when a stopped run goes on: compressed bytes of data files, whole files together.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
     pub(crate) unit_size: usize,
-    /// Workers. The output is the same for any number. Default: one for each core.
+    /// How many threads compute at a time. The output is the same for any number. Default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Read only the first N items.
@@ -335,7 +335,7 @@ pub(crate) struct Inspect {
     /// The attribute that names the entity. Default: guessed, and said so.
     #[arg(long, value_name = "NAME")]
     pub(crate) type_attribute: Option<String>,
-    /// Workers. Default: one for each core.
+    /// How many threads compute at a time. Default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Read only the first N items.
@@ -379,7 +379,7 @@ pub(crate) struct VerifyTargets {
     /// The folder for what is kept on disk and for the differences. Default: .dynamorph/PIPELINE.verify in the current folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
-    /// Workers. Default: one for each core.
+    /// How many threads compute at a time. Default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     #[command(flatten)]

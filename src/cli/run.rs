@@ -140,7 +140,7 @@ fn replay_of(work: &Path) -> PathBuf {
     replay
 }
 
-/// One worker for each core unless told otherwise.
+/// As many threads as there are processors unless told otherwise.
 pub(crate) fn jobs(jobs: Option<u16>) -> usize {
     jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }

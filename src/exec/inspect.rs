@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use rayon::ThreadPoolBuilder;
-
 use crate::codec::Record;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::pass::{Walk, walk};
 use crate::exec::record::{self, Holds};
 use crate::exec::route::{lines, with_arena};
 use crate::exec::stop::Stop;
 use crate::exec::summary::ExportSummary;
+use crate::exec::workers::Workers;
 use crate::model::{Arena, FileId, Format, Origin};
 use crate::proof::inspect::{Inspector, Options, Report};
 use crate::source::manifest::{self, DataFile, Export};
@@ -57,10 +56,7 @@ pub fn inspect(
         observer.event(Event::Warning(warning));
     }
     let files: Vec<_> = exports.iter().flat_map(|export| export.files.iter().map(|file| (Holds::of(export), file))).collect();
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|error| Error::new(Kind::Usage, "cannot start the workers").with("jobs", jobs).caused_by(error))?;
+    let workers = Workers::new(jobs)?;
     let items = exports.iter().try_fold(0_u64, |all, export| all.checked_add(export.items?));
     observer.event(Event::Started { pass: Pass::Inspect, items: items.map(|items| limit.map_or(items, |limit| limit.min(items))) });
     let mut whole = Inspector::new(options.clone());
@@ -75,9 +71,9 @@ pub fn inspect(
         with_arena(|arena| look(chunk, holds, file, options, arena))
     };
     let stop = Stop::default();
-    let told = Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit, stop: &stop };
+    let told = Walk { max_line_bytes: reading.max_line_bytes, limit, stop: &stop };
     let ids: Vec<_> = (0..).map(FileId).zip(files.iter().map(|(_, file)| *file)).collect();
-    let warnings = walk(&pool, &ids, told, work, |part| {
+    let warnings = walk(&workers, &ids, told, work, |part| {
         if let Some(fatal) = part.fatal {
             return Err(fatal);
         }

@@ -8,8 +8,6 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-
 use crate::error::{Error, Kind, Result};
 use crate::exec::claim;
 use crate::exec::event::{Event, Observer, Pass};
@@ -24,6 +22,7 @@ use crate::exec::status::Recorder;
 use crate::exec::summary::Summary;
 use crate::exec::units::{RunFile, Unit, UnitReport, pack};
 use crate::exec::work::WorkFolder;
+use crate::exec::workers::Workers;
 use crate::model::{ByAttribute, DatasetId, EntityId, FileId, SourceId};
 use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
@@ -46,7 +45,7 @@ pub struct Job {
     sinks: Vec<Box<dyn Sink>>,
     /// What the user should know of the targets.
     findings: Vec<String>,
-    pool: Arc<ThreadPool>,
+    workers: Workers,
     work: WorkFolder,
     identity: Identity,
     begin: Begin,
@@ -66,15 +65,10 @@ impl Job {
         check_inputs(inputs, &options.work)?;
         let (exports, files) = open_inputs(&plan, inputs, &options.reading)?;
         let units = pack(&files, options.unit_bytes);
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(options.jobs)
-            .thread_name(|at| format!("worker-{at}"))
-            .build()
-            .map_err(|error| Error::new(Kind::Usage, "cannot start the workers").with("jobs", options.jobs).caused_by(error))?;
-        let pool = Arc::new(pool);
+        let workers = Workers::new(options.jobs)?;
         let work = WorkFolder::open(&options.work)?;
         let locks = lock_folders(&options)?;
-        let sinks = sinks(&plan, &exports, &options, &pool)?;
+        let sinks = sinks(&plan, &exports, &options, &workers)?;
         check_changes(&exports, &sinks)?;
         let names = sinks.iter().map(|sink| sink.name()).collect();
         let identity = Identity::new(&plan, &files, &options, names, units.len());
@@ -90,7 +84,7 @@ impl Job {
         if begin == Begin::GoOn {
             state::check_targets(work.path(), &targets(&sinks))?;
         }
-        Ok(Self { plan, options, only, exports, files, units, sinks, findings, pool, work, identity, begin, _locks: locks })
+        Ok(Self { plan, options, only, exports, files, units, sinks, findings, workers, work, identity, begin, _locks: locks })
     }
 
     /// Surveys and writes, or writes and settles, and commits. Where the work folder holds the same run, stopped before its end, it goes on
@@ -204,8 +198,8 @@ impl Job {
     }
 
     fn walk(&self, limit: Option<u64>) -> Walk<'_> {
-        let Options { jobs, reading, stop, .. } = &self.options;
-        Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit, stop }
+        let Options { reading, stop, .. } = &self.options;
+        Walk { max_line_bytes: reading.max_line_bytes, limit, stop }
     }
 
     fn data_files(&self, ids: &[FileId]) -> Vec<(FileId, &DataFile)> {
@@ -236,7 +230,7 @@ impl Job {
             };
             let limit = self.options.limit.map(|limit| limit.saturating_sub(ledger.records()));
             let files = self.data_files(&unit.files);
-            let warnings = walk(&self.pool, &files, self.walk(limit), work, |(counted, fatal, block, seen, bytes)| {
+            let warnings = walk(&self.workers, &files, self.walk(limit), work, |(counted, fatal, block, seen, bytes)| {
                 if let Some(fatal) = fatal {
                     return Err(fatal);
                 }
@@ -255,7 +249,7 @@ impl Job {
         ledger.check_kinds(&self.files)?;
         self.check_exports(&ledger)?;
         self.say_contradictions(observer);
-        let collisions = keys::search(log, &self.pool)?;
+        let collisions = keys::search(log, &self.workers)?;
         keys::forget(&folder)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok((shapes, collisions))

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::exec::work;
+use crate::exec::workers::Workers;
 use crate::limits;
 use crate::model::Targets;
 use crate::proof::collisions::{self, Collisions};
@@ -28,10 +28,10 @@ pub(super) fn add(outgoing: &[Outgoing<'_>], targets: &Targets, block: &mut Bloc
     }
 }
 
-/// Searches all keys of a log for equal ones, in the pool. The log stays.
-pub(super) fn search(log: Log, pool: &ThreadPool) -> Result<Collisions> {
+/// Searches all keys of a log for equal ones, by the workers. The log stays.
+pub(super) fn search(log: Log, workers: &Workers) -> Result<Collisions> {
     let partitions = log.finish()?;
-    let found = pool.install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
+    let found = workers.pool().install(|| partitions.par_iter().map(|path| collisions::search(path)).collect::<Result<Vec<_>>>())?;
     collisions::collect(found)
 }
 

@@ -28,6 +28,7 @@ mod undo;
 mod units;
 mod verify;
 mod work;
+mod workers;
 
 pub use examples::{ExampleFailure, check_examples};
 pub use inspect::{Inspection, inspect};

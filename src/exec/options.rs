@@ -5,16 +5,16 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rayon::ThreadPool;
-
 use crate::error::{Error, Kind, Result};
 use crate::exec::record::Holds;
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
 use crate::exec::work::OF_A_RUN;
+use crate::exec::workers::Workers;
 use crate::limits;
 use crate::model::{EntityId, SourceId, Targets};
 use crate::plan::{Plan, Unclassified};
+use crate::sink::Sink;
 use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::{self, DynamoDbSink};
@@ -23,7 +23,6 @@ use crate::sink::iceberg::{Existing, IcebergSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::{Dialect, FileOptions, ParquetSink, SchemaFile, Source};
-use crate::sink::{Sink, Spawn};
 use crate::source::manifest::{self, Export};
 use crate::store::{Location, OutputFolder};
 
@@ -67,7 +66,7 @@ pub struct Options {
     pub import: import_files::Options,
     /// Real table names by their name in the pipeline.
     pub table_names: BTreeMap<String, String>,
-    /// Workers; the output does not depend on it.
+    /// How many threads compute at a time, those that decompress among them; the output does not depend on it.
     pub jobs: usize,
     /// Read so many lines at the most. The counts of the manifest cannot be checked then.
     pub limit: Option<u64>,
@@ -469,12 +468,8 @@ pub(super) fn check_changes(exports: &[(SourceId, Export)], sinks: &[Box<dyn Sin
 }
 
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet says what was read"))]
-pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Options, pool: &Arc<ThreadPool>) -> Result<Vec<Box<dyn Sink>>> {
+pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Options, workers: &Workers) -> Result<Vec<Box<dyn Sink>>> {
     let targets: Arc<Targets> = Arc::new(plan.targets.clone());
-    let spawn = || -> Spawn {
-        let pool = Arc::clone(pool);
-        Arc::new(move |job| pool.spawn_fifo(job))
-    };
     options
         .destinations
         .iter()
@@ -487,7 +482,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         export_arn: summary.export_arn.clone(),
                         table_arn: summary.table_arn.clone(),
                     });
-                    let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), spawn());
+                    let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), workers.spawn());
                     let mut sink = sink.with_sources(sources.collect()).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
@@ -505,7 +500,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         (false, false) => Existing::Refuse,
                     };
                     let as_of = exports.iter().filter_map(|(_, export)| export.as_of()).max();
-                    let sink = IcebergSink::new(folder.clone(), existing, &targets, as_of, spawn());
+                    let sink = IcebergSink::new(folder.clone(), existing, &targets, as_of, workers.spawn());
                     let files = exports.iter().flat_map(|(_, export)| &export.files);
                     let read: Vec<_> = files.map(|file| (&file.name, file.facts.bytes, &file.md5)).collect();
                     let sink = sink.of_run(format!("{}\n{read:?}", plan.identity()));
@@ -520,7 +515,14 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                 }
                 Destination::Import(folder) => {
                     let names = options.table_names.clone();
-                    Box::new(ImportFiles::new(folder.clone(), options.overwrite, Arc::clone(&targets), names, options.import, spawn()))
+                    Box::new(ImportFiles::new(
+                        folder.clone(),
+                        options.overwrite,
+                        Arc::clone(&targets),
+                        names,
+                        options.import,
+                        workers.spawn(),
+                    ))
                 }
                 Destination::Batch(dir) => {
                     Box::new(BatchFiles::new(dir.clone(), options.overwrite, Arc::clone(&targets), options.table_names.clone()))

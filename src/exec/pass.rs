@@ -8,14 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use rayon::ThreadPool;
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::stop::Stop;
+use crate::exec::workers::Workers;
 use crate::model::FileId;
 use crate::source::Chunk;
 use crate::source::chunk::ChunkReader;
 use crate::source::manifest::DataFile;
+use crate::source::turns::Turns;
 
 /// Files read side by side. A constant, since the order of chunks and so the bytes of the output depend on it.
 const OPEN_FILES: usize = 4;
@@ -34,8 +35,6 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// What a walk may be told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<'w> {
-    /// At most so many chunks are in the pool or waiting to be taken.
-    pub(crate) window: usize,
     /// A longer line ends the walk.
     pub(crate) max_line_bytes: usize,
     /// Ends the walk after so many lines.
@@ -50,22 +49,23 @@ pub(crate) struct Walk<'w> {
 /// # Errors
 /// The first cause: what a reader found, or what `take` says; kind `Interrupted` when somebody asked to stop.
 pub(crate) fn walk<T: Send>(
-    pool: &ThreadPool,
+    workers: &Workers,
     files: &[(FileId, &DataFile)],
     walk: Walk<'_>,
     work: impl Fn(&Chunk) -> T + Sync,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<Vec<String>> {
     let work = &work;
-    let Walk { window, max_line_bytes, limit, stop } = walk;
+    let Walk { max_line_bytes, limit, stop } = walk;
+    let turns = workers.turns();
     thread::scope(|threads| {
-        pool.in_place_scope_fifo(|scope| {
+        workers.pool().in_place_scope_fifo(|scope| {
             let mut waiting = files.iter();
             let start = |&(id, file): &(FileId, _)| {
                 let (chunks, received) = bounded(READ_AHEAD);
                 threads.spawn(move || {
                     let mut reader = match ChunkReader::open(file, id, CHUNK_BYTES) {
-                        Ok(reader) => reader.with_max_line(max_line_bytes),
+                        Ok(reader) => reader.with_max_line(max_line_bytes).with_turns(turns.cloned()),
                         // A closed channel means that the feeder has ended and knows why.
                         Err(error) => return drop(chunks.send(Err(error))),
                     };
@@ -107,9 +107,12 @@ pub(crate) fn walk<T: Send>(
                     take_oldest(&mut running, &mut take)?;
                 }
                 let (result, slot) = bounded(1);
-                scope.spawn_fifo(move |_| drop(result.send(work(&chunk))));
+                scope.spawn_fifo(move |_| {
+                    let _turn = turns.map(Turns::take);
+                    drop(result.send(work(&chunk)));
+                });
                 running.push_back((slot, bytes));
-                if running.len() >= window {
+                if running.len() >= workers.window() {
                     take_oldest(&mut running, &mut take)?;
                 }
                 if left == Some(0) {

@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::Observer;
@@ -29,6 +28,7 @@ use crate::exec::options::{Input, check_table_names, only};
 use crate::exec::pass::Walk;
 use crate::exec::stop::Stop;
 use crate::exec::work::{self, WorkFolder};
+use crate::exec::workers::Workers;
 use crate::model::TableId;
 use crate::plan::Plan;
 use crate::proof::compare::{self, Difference, Outcome, Rules};
@@ -74,7 +74,7 @@ pub struct VerifyOptions {
 struct Setting<'p> {
     plan: &'p Plan,
     options: &'p VerifyOptions,
-    pool: ThreadPool,
+    workers: Workers,
     forms: Forms<'p>,
     how: How,
     /// The folder for what is compared.
@@ -83,8 +83,8 @@ struct Setting<'p> {
 
 impl Setting<'_> {
     fn walk(&self) -> Walk<'_> {
-        let VerifyOptions { jobs, reading, stop, .. } = self.options;
-        Walk { window: jobs * 2 + 1, max_line_bytes: reading.max_line_bytes, limit: None, stop }
+        let VerifyOptions { reading, stop, .. } = self.options;
+        Walk { max_line_bytes: reading.max_line_bytes, limit: None, stop }
     }
 
     fn how(&self, view: View) -> How {
@@ -103,11 +103,7 @@ impl Setting<'_> {
 pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: &mut dyn Observer) -> Result<Verification> {
     let started = Instant::now();
     check(plan, options)?;
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(options.jobs)
-        .thread_name(|at| format!("worker-{at}"))
-        .build()
-        .map_err(|error| Error::new(Kind::Usage, "cannot start the workers").with("jobs", options.jobs).caused_by(error))?;
+    let workers = Workers::new(options.jobs)?;
     let mut expected = Expected::open(plan, inputs, options)?;
     let work = WorkFolder::open(&options.work)?;
     let folder = work.path().join(COMPARED);
@@ -117,7 +113,7 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
     }
     let how =
         How { view: View::Tables, counts: options.counts, sample: options.sample, partitions: compare::partitions_for(expected.items()) };
-    let setting = Setting { plan, options, pool, forms: Forms::new(plan), how, folder: folder.clone() };
+    let setting = Setting { plan, options, workers, forms: Forms::new(plan), how, folder: folder.clone() };
     let targets = options.targets.iter().map(|target| target.open(&setting, observer)).collect::<Result<Vec<_>>>()?;
     expected.check_changes(&targets)?;
     expected.say_what_is_read(options, observer);
@@ -246,8 +242,10 @@ fn compare_all(setting: &Setting<'_>, target: &Open, expected: &Expected<'_>, si
         file.map_or(Ok(()), |mut file| file.flush().map_err(failed))?;
         Ok(outcome)
     };
-    let outcomes =
-        setting.pool.install(|| side.partitions.par_iter().zip(&found.partitions).enumerate().map(compare).collect::<Result<Vec<_>>>())?;
+    let outcomes = setting
+        .workers
+        .pool()
+        .install(|| side.partitions.par_iter().zip(&found.partitions).enumerate().map(compare).collect::<Result<Vec<_>>>())?;
     let mut whole = Outcome::default();
     for outcome in outcomes {
         whole.add(outcome, rules);

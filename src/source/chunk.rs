@@ -9,6 +9,7 @@ use crate::source::frame::{Framer, Miscounted};
 use crate::source::inflate::Text;
 use crate::source::manifest::DataFile;
 use crate::source::sniff::{self, Shape};
+use crate::source::turns::Turns;
 use crate::source::{Chunk, Lines};
 
 /// The longest line, unless told otherwise. An item of 400 KB takes some 4 MB as JSON, in theory 18 MB; what is longer is no item.
@@ -92,6 +93,13 @@ impl ChunkReader {
         if let Way::Elements { framer, .. } = &mut self.way {
             framer.longest = bytes;
         }
+        self
+    }
+
+    /// Takes turns with others while it decompresses, where there are some.
+    #[must_use]
+    pub fn with_turns(mut self, turns: Option<Turns>) -> Self {
+        self.text.take_turns(turns);
         self
     }
 

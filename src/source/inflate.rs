@@ -12,6 +12,7 @@ use zstd::zstd_safe::{get_dict_id_from_frame, get_frame_content_size};
 
 use crate::error::{Error, Kind, Result};
 use crate::source::sniff::{GZIP, ZSTD};
+use crate::source::turns::Turns;
 use crate::store::Location;
 
 /// The file is read in pieces of this many bytes.
@@ -44,6 +45,8 @@ pub(super) struct Text {
     /// Bytes of text that were decompressed.
     written: u64,
     growth_from: u64,
+    /// Where others compute too.
+    turns: Option<Turns>,
 }
 
 /// The bytes of the file as stored.
@@ -108,7 +111,12 @@ impl Text {
         } else {
             Form::Plain
         };
-        Ok(Self { location, input, form, ahead: Vec::new(), ahead_read: 0, written: 0, growth_from: GROWTH_FROM })
+        Ok(Self { location, input, form, ahead: Vec::new(), ahead_read: 0, written: 0, growth_from: GROWTH_FROM, turns: None })
+    }
+
+    /// Takes one of these turns for each piece that it decompresses; none while it waits for the bytes of the file.
+    pub(super) fn take_turns(&mut self, turns: Option<Turns>) {
+        self.turns = turns;
     }
 
     /// Where the file lies.
@@ -163,6 +171,7 @@ impl Text {
         let ended = self.input.fill(1).map_err(|cause| unreadable(&self.location, cause))?;
         let at = self.input.offset();
         let before = out.len();
+        let _turn = self.turns.as_ref().map(Turns::take);
         match &mut self.form {
             Form::Plain => {
                 let unused = self.input.unused();

@@ -6,6 +6,7 @@ mod frame;
 mod inflate;
 pub mod manifest;
 mod sniff;
+pub mod turns;
 
 /// Whole lines of one data file, the unit of parallel work and of order.
 #[derive(Clone, Debug)]

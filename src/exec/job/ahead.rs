@@ -35,7 +35,7 @@ impl Job {
             self.write(&mut knowing, observer)?;
             let Knowing::Nothing(log) = knowing else { unreachable!("a walk does not change what is known") };
             self.say_contradictions(observer);
-            let collisions = keys::search(log, &self.pool)?;
+            let collisions = keys::search(log, &self.workers)?;
             state::keep_collisions(self.work.path(), &collisions)?;
             collisions
         };

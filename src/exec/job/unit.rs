@@ -86,7 +86,7 @@ impl Job {
                 .unzip();
             drop(lives);
             let walked = walk(
-                &self.pool,
+                &self.workers,
                 &self.data_files(&unit.files),
                 self.walk(limit),
                 work,

@@ -127,7 +127,7 @@ impl<'p> Expected<'p> {
         {
             self.minorities = want_shapes.then(|| Minorities::new(Arc::new(targets.clone()), &shapes));
         }
-        self.collisions = Arc::new(keys::search(log, &setting.pool)?);
+        self.collisions = Arc::new(keys::search(log, &setting.workers)?);
         keys::forget(&folder)?;
         observer.event(Event::Finished(Pass::Survey));
         Ok(())
@@ -192,7 +192,7 @@ impl<'p> Expected<'p> {
                 (parts.ledger, parts.fatal.take(), done, chunk.bytes.len() as u64)
             })
         };
-        let warnings = walk(&setting.pool, &files, setting.walk(), each, |(counted, fatal, done, bytes)| {
+        let warnings = walk(&setting.workers, &files, setting.walk(), each, |(counted, fatal, done, bytes)| {
             if let Some(fatal) = fatal {
                 return Err(fatal);
             }

@@ -112,7 +112,7 @@ impl Content for Files {
             record(chunk, table, &mut recorder);
             (chunk.first.file, recorder.part)
         };
-        walk(&setting.pool, &files, setting.walk(), work, |(file, part)| {
+        walk(&setting.workers, &files, setting.walk(), work, |(file, part)| {
             counts[file.index()] += part.items;
             take(part)
         })?;
@@ -188,7 +188,7 @@ pub(super) fn each_line<T: Send>(
         }
         done
     };
-    walk(&setting.pool, &files, setting.walk(), pick, |lines| {
+    walk(&setting.workers, &files, setting.walk(), pick, |lines| {
         done.extend(lines);
         Ok(())
     })?;

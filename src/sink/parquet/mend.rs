@@ -63,6 +63,7 @@ pub(super) fn mend(
         return Ok(Some(written));
     }
     // What is on its way to a bucket cannot be read back.
+    #[cfg_attr(not(feature = "s3"), expect(irrefutable_let_patterns, reason = "then all output is on this machine"))]
     let Staging::Local(staging) = output.staging()? else { return Ok(None) };
     let staging = Arc::new(staging);
     let mut jobs = Vec::new();
