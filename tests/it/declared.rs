@@ -363,3 +363,21 @@ fn items_with_a_value_of_a_rarer_type_are_rejects_where_that_is_declared_and_ver
     fs::write(&from, [&orders[..], &[r#"{"Item":{"PK":{"S":"O#9"},"total":{"N":"3"}}}"#]].concat().join("\n")).expect("it can be written");
     verify(&folder, &pipeline, &from).expect(4);
 }
+
+#[test]
+fn settings_of_an_entity_that_no_item_is_of_are_told_with_the_name_that_was_meant() {
+    let (folder, pipeline, from) = folder("sort = [\"price\"]\n[entity.Ordre.parquet]\ntypes = { price = \"double\" }\n[entity.Sum]\n");
+    let (work, lake) = (folder.join("work"), folder.sink("parquet", "lake"));
+    let run = |more: &[&str]| {
+        let args = ["run", &pipeline, "--from", &from, "--to", &lake, "--work", &work, "--restart", "--overwrite"];
+        dynamorph(&[&args, more].concat()).expect(0)
+    };
+    let told = "entity `Ordre` has settings for Parquet, and no item is of it; did you mean `Order`?";
+    let ran = run(&[]);
+    assert!(ran.stderr.contains(told) && !ran.stderr.contains("`Sum`"), "{}", ran.stderr);
+    // A part of the export says nothing of the rest.
+    assert!(!run(&["--limit", "1"]).stderr.contains("Ordre"));
+    fs::write(&pipeline, format!("{HEAD}[entity.Invoice.parquet]\nsort = [\"price\"]\n")).expect("the pipeline can be written");
+    let ran = run(&[]);
+    assert!(ran.stderr.contains("entity `Invoice` has settings for Parquet, and no item is of it\n"), "{}", ran.stderr);
+}
