@@ -139,7 +139,7 @@ impl Job {
             self.ready(observer)?;
             self.write(&mut Knowing::All(Arc::new(collisions)), observer)?;
         }
-        self.commit(started)
+        self.commit(started, observer)
     }
 
     /// Whether the export is read once: no sink must know all items first.
@@ -310,13 +310,14 @@ impl Job {
     }
 
     /// Checks every report, publishes, and writes the summary.
-    fn commit(self, started: Instant) -> Result<Summary> {
+    fn commit(self, started: Instant, observer: &mut dyn Observer) -> Result<Summary> {
         let reports = self.units.iter().map(|unit| UnitReport::load(self.work.path(), unit.number)).collect::<Result<Vec<_>>>()?;
         let mut ledger = Ledger::new(&self.plan);
         for report in &reports {
             ledger.add(&report.ledger);
         }
         ledger.check(|at| self.plan.entities.get(at).map_or("unclassified items".to_owned(), |entity| entity.name.clone()))?;
+        self.say_settings_for_nothing(&ledger, observer);
         let manifest = self.manifest_items();
         if self.options.limit.is_none() && manifest.is_some_and(|items| items != ledger.records()) {
             return Err(wrong_sum("the export").with("manifest", manifest.unwrap_or_default()).with("lines read", ledger.records()));
@@ -343,6 +344,21 @@ impl Job {
         crate::store::write_atomically(&self.work.path().join(state::REPORT), &report)?;
         state::tidy(self.work.path());
         Ok(summary)
+    }
+
+    /// Says which entities the pipeline has settings of columns for, and no item was of. What was not looked at whole tells nothing.
+    fn say_settings_for_nothing(&self, ledger: &Ledger, observer: &mut dyn Observer) {
+        let in_part = self.options.limit.is_some() || !self.only.is_empty();
+        if in_part || ledger.records() == 0 || !self.sinks.iter().any(|sink| sink.wants_shapes()) {
+            return;
+        }
+        let had_items = |entity: usize, dataset: Option<DatasetId>| {
+            let read = ledger.entities.get(entity).is_some_and(|counts| counts.read > 0);
+            read || dataset.and_then(|dataset| ledger.outgoing.get(&dataset.0)).is_some_and(|outgone| outgone.placed + outgone.unplaced > 0)
+        };
+        for finding in self.plan.settings_for_nothing(had_items) {
+            observer.event(Event::Warning(finding));
+        }
     }
 
     /// Checks that a sink wrote or refused each item it was given.

@@ -7,9 +7,10 @@ pub mod transform;
 
 use std::cmp::Reverse;
 
+use crate::document::nearest;
 use crate::error::Diagnostics;
 use crate::expr::{Condition, Template};
-use crate::model::{DatasetId, EntityId, SourceId, TableId, Targets};
+use crate::model::{DatasetId, Declared, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;
 
 mod bind;
@@ -70,6 +71,23 @@ impl Plan {
     pub(crate) fn identity(&self) -> String {
         let Self { sources, targets, entities, unclassified, examples: _, drop_replication } = self;
         format!("{:?}", (sources, targets, entities, unclassified, drop_replication))
+    }
+
+    /// The entities whose columns something is declared of, and of which a run had no item, in words: their names may be misspelt. `had_items` says
+    /// it of an entity, by its place, and of the dataset of its name.
+    pub(crate) fn settings_for_nothing(&self, had_items: impl Fn(usize, Option<DatasetId>) -> bool) -> Vec<String> {
+        let dataset = |name: &str| (0..).map(DatasetId).zip(&self.targets.datasets).find(|(_, dataset)| dataset.name == name);
+        let had_items = |at: usize, name: &str| had_items(at, dataset(name).map(|(id, _)| id));
+        let (seen, unseen): (Vec<_>, Vec<_>) =
+            self.entities.iter().map(|entity| entity.name.as_str()).enumerate().partition(|(at, name)| had_items(*at, name));
+        let unseen = unseen.into_iter().map(|(_, name)| name);
+        let has_settings = |name: &&str| dataset(name).is_some_and(|(_, dataset)| dataset.declared != Declared::default());
+        let in_words = |name: &str| {
+            let near = nearest(name, seen.iter().map(|(_, name)| *name));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            format!("entity `{name}` has settings for Parquet, and no item is of it{near}")
+        };
+        unseen.filter(has_settings).map(in_words).collect()
     }
 
     /// Whether `aws:rep:*` attributes of old global tables are dropped.

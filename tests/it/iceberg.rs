@@ -193,7 +193,7 @@ fn values_that_a_column_cannot_hold_are_an_error_that_shows_both_types() {
     orders.run("one", &[r#""total":{"N":"1"}"#], &[]).expect(0);
     let before = visible(&orders.0.path().join("lake"));
     let ran = orders.run("two", &[r#""total":{"N":"0.25"}"#], &["--append"]).expect(2);
-    for told in ["dataset: Order", "`total` is long in the table and would be decimal(2, 2)", "--schema"] {
+    for told in ["dataset: Order", "`total` takes int64 in the table; the items have N there, which would be decimal(2, 2)", "--schema"] {
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
     }
     assert_eq!(visible(&orders.0.path().join("lake")), before);
@@ -216,7 +216,10 @@ fn a_schema_that_was_kept_gives_the_columns_of_the_first_run_to_later_ones() {
     run(&["--schema", &schema, "--append"]).expect(0);
     fs::write(&from, "{\"Item\":{\"PK\":{\"S\":\"O#3\"},\"late\":{\"N\":\"2\"}}}\n").expect("the orders can be written");
     let drifted = run(&["--schema", &schema, "--append"]).expect(1);
-    assert!(drifted.stderr.contains("an item does not fit the schema"), "{}", drifted.stderr);
+    for told in ["an item does not fit the schema", "attribute: late", "found: N", "expected: no such attribute", "line: 1", "orders.json"]
+    {
+        assert!(drifted.stderr.contains(told), "{}", drifted.stderr);
+    }
     let found = run_program("read_iceberg.py", &["--show"], &[&orders.0.path().join("lake")]);
     assert_eq!(found[0], "Order: 2 columns, 2 rows");
 }
@@ -371,4 +374,62 @@ fn tables_in_s3_are_created_and_appended_to() {
     let options: Vec<_> = options.iter().flat_map(|option| ["--option", option]).collect();
     let found = run_program("read_iceberg.py", &options, &[Path::new(&format!("{lake}={parquet}+{parquet}"))]);
     assert_eq!(found[0], "Comment: 9 columns, 148 rows");
+}
+
+#[test]
+fn empty_lists_and_maps_are_appended_to_columns_that_are_typed_already() {
+    let orders = Orders::new();
+    let typed = r#""tags":{"L":[{"S":"a"}]},"by":{"M":{"name":{"S":"ada"},"seen":{"L":[{"M":{"at":{"N":"1"}}}]}}}"#;
+    orders.run("one", &[typed], &[]).expect(0);
+    let schema = orders.schema();
+    let empty = [
+        r#""tags":{"L":[]},"by":{"M":{}}"#,
+        r#""tags":{"L":[{"NULL":true},{"NULL":true}]},"by":{"M":{"seen":{"L":[]}}}"#,
+        r#""by":{"M":{"name":{"S":"eve"},"seen":{"L":[{"M":{}},{"NULL":true}]}}}"#,
+    ];
+    orders.run("two", &empty, &["--append"]).expect(0);
+    assert_eq!(orders.schema(), schema);
+    let found = run_program("read_iceberg.py", &["--show"], &[&orders.0.path().join("lake")]);
+    assert_eq!(found[0], "Order: 3 columns, 4 rows");
+}
+
+#[test]
+fn items_that_drift_from_a_table_are_told_by_attribute_type_and_what_the_table_takes() {
+    let orders = Orders::new();
+    let map = |kind: &str| (0..70).map(|at| format!(r#""k{at}":{{"{kind}":"1"}}"#)).collect::<Vec<_>>().join(",");
+    let of = |read: &str, tag: &str, many: &str| {
+        format!(r#""acl":{{"M":{{"read":{{"L":[{read}]}},"n":{{"N":"1"}}}}}},"Tag":{{"N":"{tag}"}},"many":{{"M":{{{many}}}}}"#)
+    };
+    orders.run("one", &[&of(r#"{"N":"1"}"#, "1", &map("N"))], &[]).expect(0);
+    let drifted = of(r#"{"S":"x"},{"N":"2"}"#, "0.5", &map("S")) + r#","tag":{"N":"7"}"#;
+    let ran = orders.run("two", &[&drifted], &["--append"]).expect(2);
+    for told in [
+        "dataset: Order",
+        "`acl.read[]` takes int64 in the table; the items have S and N there, which would be json(any)",
+        "`Tag` takes int64 in the table; the items have N there, which would be decimal(1, 1)",
+        "`many.*` takes int64 in the table; the items have S there, which would be text",
+        "hint: ",
+    ] {
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("`tag`"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_attribute_that_does_not_fit_is_told_by_its_own_column_where_another_differs_in_case_alone() {
+    let orders = Orders::new();
+    let (lake, from, work) = (orders.0.sink("iceberg", "lake"), orders.0.join("orders.json"), orders.0.join("work"));
+    let pipeline = orders.0.join("pipeline.toml");
+    let run = |attributes: &str, more: &[&str]| {
+        fs::write(&from, format!("{{\"Item\":{{\"PK\":{{\"S\":\"O#1\"}},{attributes}}}}}\n")).expect("the orders can be written");
+        let args = ["run", &pipeline, "--from", &from, "--to", &lake, "--work", &work, "--dialect", "athena", "--quiet", "--restart"];
+        dynamorph(&[&args, more].concat())
+    };
+    run(r#""Tag":{"N":"1"}"#, &[]).expect(0);
+    // By itself `tag` has a claim to the name that the table has for `Tag`.
+    let ran = run(r#""Tag":{"N":"1.5"},"tag":{"N":"1"}"#, &["--append"]).expect(2);
+    assert!(ran.stderr.contains("`Tag` takes int64 in the table; the items have N there"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("`tag`"), "{}", ran.stderr);
+    run(r#""Tag":{"N":"2"},"tag":{"N":"1"}"#, &["--append"]).expect(0);
+    assert_eq!(orders.schema(), ["1 pk string", "2 tag long", "3 tag__n long"]);
 }

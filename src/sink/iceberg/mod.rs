@@ -400,11 +400,11 @@ impl Sink for IcebergSink {
         let token = &self.run()?.token;
         let mut schemas: Vec<_> = self.targets.datasets.iter().map(|_| None).collect();
         let mut columns = self.columns()?;
-        let (parquet, findings) = self.parquet.fixed(shapes, &columns, &mut |id, dataset, made| {
+        let (parquet, findings) = self.parquet.fixed(shapes, &columns, &mut |id, dataset, made, in_words| {
             let (table, _) = self.unchanged(dataset)?;
             let change = if self.existing == Existing::Append { Change::Extend } else { Change::Replace };
             let (fields, last_id) = table.as_ref().map_or((&[][..], 0), |table| (&table.fields, table.last_id));
-            let numbered = schema::number(made, fields, last_id, change).map_err(|error| error.with("dataset", &dataset.name))?;
+            let numbered = schema::number(made, fields, last_id, change, in_words).map_err(|error| error.with("dataset", &dataset.name))?;
             let files = Files { stem: format!("{}/data/{MINE}{token}", folder(&dataset.name)), ids: numbered.ids.clone() };
             schemas[id.index()] = Some(numbered);
             Ok(files)

@@ -53,20 +53,25 @@ pub(super) struct Numbered {
     pub(super) last_id: i32,
 }
 
+/// Says of a column how its values differ from those of the table.
+pub(super) type InWords<'w> = dyn Fn(&str) -> Option<String> + 'w;
+
 /// Gives the columns ids in a table that has these fields, and had `last_id` as its greatest id.
 ///
 /// # Errors
-/// Kind `Usage` when the table stays and a column has another type in it, or a row of it may not lack a field.
-pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: Change) -> Result<Numbered> {
+/// Kind `Usage` when the table stays and a column has another type in it, or a row of it may not lack a field. `in_words` says of a column how its
+/// values differ from those of the table, where it knows that better than the types.
+pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: Change, in_words: &InWords<'_>) -> Result<Numbered> {
     let wanted: Vec<_> = columns.iter().map(Field::of).collect();
-    let mut numbering = Numbering { last_id, change, differs: Vec::new() };
+    let mut numbering = Numbering { last_id, change, column: String::new(), differs: Vec::new() };
     let fields = numbering.fields(table, wanted, "");
     if numbering.differs.is_empty() {
         let ids = ids_of(columns, &fields);
         return Ok(Numbered { fields, ids, last_id: numbering.last_id });
     }
-    let more = numbering.differs.len().saturating_sub(5);
-    let mut differs = numbering.differs;
+    let mut differs: Vec<String> = numbering.differs.into_iter().map(|(column, by_type)| in_words(&column).unwrap_or(by_type)).collect();
+    differs.dedup();
+    let more = differs.len().saturating_sub(5);
     differs.truncate(5);
     if more > 0 {
         differs.push(format!("and {more} more"));
@@ -79,10 +84,17 @@ pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: 
 struct Numbering {
     last_id: i32,
     change: Change,
-    differs: Vec<String>,
+    /// The column that is looked at; none for what the table alone is the cause of.
+    column: String,
+    /// By column.
+    differs: Vec<(String, String)>,
 }
 
 impl Numbering {
+    fn differ(&mut self, how: String) {
+        self.differs.push((self.column.clone(), how));
+    }
+
     fn new_id(&mut self) -> i32 {
         self.last_id += 1;
         self.last_id
@@ -93,12 +105,15 @@ impl Numbering {
         let mut fields = Vec::new();
         if self.change == Change::Extend {
             let required = table.iter().filter(|field| field.required);
-            self.differs.extend(required.map(|field| format!("`{path}{}` must be in each row of the table", field.name)));
+            required.for_each(|field| self.differ(format!("`{path}{}` must be in each row of the table", field.name)));
             fields = table.to_vec();
         }
         // Ids of one level follow each other.
         let mut fresh = Vec::new();
         for mut field in wanted {
+            if path.is_empty() {
+                self.column.clone_from(&field.name);
+            }
             let known = table.iter().find(|known| known.name == field.name);
             let same_kind = known.is_some_and(|known| Self::one_kind(&known.holds, &field.holds));
             match known {
@@ -148,7 +163,7 @@ impl Numbering {
             }
             (known, wanted) => {
                 if *known != wanted {
-                    self.differs.push(format!("`{path}` is {} in the table and would be {}", known.in_words(), wanted.in_words()));
+                    self.differ(format!("`{path}` is {} in the table and would be {}", known.in_words(), wanted.in_words()));
                 }
                 wanted
             }
@@ -163,7 +178,7 @@ impl Numbering {
             return wanted;
         }
         if self.change == Change::Extend && known.required {
-            self.differs.push(format!("a part of `{path}` must be in each row of the table"));
+            self.differ(format!("a part of `{path}` must be in each row of the table"));
         }
         let holds = self.holds(&known.holds, wanted.holds, path);
         Field { holds, required: false, ..known.clone() }
@@ -368,7 +383,7 @@ mod tests {
             column("tags", ColumnType::List(Box::new(column("element", ColumnType::Text)))),
             column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 2))))),
         ];
-        number(&columns, &[], 0, Change::Replace).unwrap()
+        number(&columns, &[], 0, Change::Replace, &|_| None).unwrap()
     }
 
     #[test]
@@ -388,12 +403,14 @@ mod tests {
             column("sums", ColumnType::Map(Box::new(column("value", decimal(7, 2))))),
             column("late", ColumnType::Boolean),
         ];
-        let numbered = number(&columns, &fields, last_id, Change::Extend).unwrap();
+        let numbered = number(&columns, &fields, last_id, Change::Extend, &|_| None).unwrap();
         assert_eq!(shown(&numbered.fields), "key=1 by=2[name=5 age=6 mail=10] tags=3[element=7] sums=4[key=8 value=9(7,2)] late=11");
         // In the order of the columns.
         assert_eq!(numbered.ids[0].inside.iter().map(|id| id.id).collect::<Vec<_>>(), [10, 5]);
         let narrower =
-            number(&[column("sums", ColumnType::Map(Box::new(column("value", decimal(3, 2)))))], &fields, last_id, Change::Extend);
+            number(&[column("sums", ColumnType::Map(Box::new(column("value", decimal(3, 2)))))], &fields, last_id, Change::Extend, &|_| {
+                None
+            });
         assert!(shown(&narrower.unwrap().fields).contains("value=9(5,2)"));
     }
 
@@ -405,7 +422,7 @@ mod tests {
             column("by", ColumnType::Struct(vec![column("age", ColumnType::Text)])),
             column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 3))))),
         ];
-        let error = number(&columns, &fields, last_id, Change::Extend).unwrap_err().to_string();
+        let error = number(&columns, &fields, last_id, Change::Extend, &|_| None).unwrap_err().to_string();
         for told in [
             "`key` is string in the table and would be binary",
             "`by.age` is long in the table and would be string",
@@ -424,7 +441,7 @@ mod tests {
             column("by", ColumnType::Text),
             column("sums", ColumnType::Map(Box::new(column("value", decimal(5, 2))))),
         ];
-        let numbered = number(&columns, &fields, last_id, Change::Replace).unwrap();
+        let numbered = number(&columns, &fields, last_id, Change::Replace, &|_| None).unwrap();
         assert_eq!(shown(&numbered.fields), "tags=3[element=10] key=1 by=11 sums=4[key=8 value=9(5,2)]");
     }
 

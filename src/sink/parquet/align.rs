@@ -1,14 +1,17 @@
 //! Columns for items that come to a table which has columns already: what the table's column takes exactly goes there, also where the
 //! items alone would have had a narrower column.
 
+use std::collections::BTreeMap;
+
+use super::form::Form;
 use super::layout::Layout;
 use super::lock::{Column, Holds, Inside, SchemaFile};
 use crate::model::Type;
-use crate::shape::{Numbers, Shape, ValueShape};
+use crate::shape::{MapShape, Numbers, Shape, ValueShape};
 
 impl Default for SchemaFile {
     fn default() -> Self {
-        Self::new(None, std::collections::BTreeMap::new())
+        Self::new(None, BTreeMap::new())
     }
 }
 
@@ -52,7 +55,16 @@ pub(super) fn aligned(layout: &Layout, shape: &Shape, table: &[Column]) -> Vec<C
             continue;
         }
         let wanted = kind(&column.holds);
-        let is_new = of_attribute().all(|known| kind(&known.holds) != wanted);
+        let same_kind = of_attribute().find(|known| kind(&known.holds) == wanted);
+        let is_new = same_kind.is_none();
+        // In the items alone another attribute had a claim to the name of this one, or this one to that of another.
+        if let Some(known) = same_kind
+            && (is_made_of(&column.name, &known.name)
+                || table.iter().any(|other| other.name == column.name && other.attribute != column.attribute))
+            && columns.iter().all(|other| other.name != known.name)
+        {
+            column.name.clone_from(&known.name);
+        }
         if let (true, Some(kind), true) = (is_new, wanted, table.iter().any(|known| known.name == column.name)) {
             column.name = format!("{}__{}", column.name, kind.descriptor().to_lowercase());
             while table.iter().chain(&columns).any(|known| known.name == column.name) {
@@ -62,6 +74,11 @@ pub(super) fn aligned(layout: &Layout, shape: &Shape, table: &[Column]) -> Vec<C
         columns.push(column);
     }
     columns
+}
+
+/// Whether two names differ only in case, and in what is added to one that is taken.
+fn is_made_of(one: &str, other: &str) -> bool {
+    one.trim_end_matches('_').eq_ignore_ascii_case(other.trim_end_matches('_'))
 }
 
 /// What a position of a table holds once it has taken values of a shape that would make `wanted` of themselves; `None` where it cannot take
@@ -86,12 +103,29 @@ fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<
                 _ => None,
             }
         }
+        // Lists and maps whose parts have no type of their own make text of themselves; each part may well fit the type that the table has.
+        (Holds::List(known), Holds::Json(Inside::L)) => {
+            let elements = values.and_then(ValueShape::elements)?;
+            Some(Holds::List(Box::new(joined(known, &wanted_by(elements), Some(elements))?)))
+        }
+        (Holds::Struct(_), Holds::Json(Inside::M)) => {
+            let fields = values.and_then(ValueShape::map).and_then(MapShape::fields)?;
+            fields.is_empty().then(|| known.clone())
+        }
+        (Holds::Map(value), Holds::Json(Inside::M)) => {
+            let map = values.and_then(ValueShape::map)?;
+            let mut value = value.as_ref().clone();
+            for shape in map.fields().into_iter().flat_map(BTreeMap::into_values).chain(map.values()) {
+                value = joined(&value, &wanted_by(shape), Some(shape))?;
+            }
+            Some(Holds::Map(Box::new(value)))
+        }
         (Holds::List(known), Holds::List(wanted)) => {
             let elements = values.and_then(ValueShape::elements);
             Some(Holds::List(Box::new(joined(known, wanted, elements)?)))
         }
         (Holds::Struct(known), Holds::Struct(wanted)) => {
-            let shapes = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::fields);
+            let shapes = values.and_then(ValueShape::map).and_then(MapShape::fields);
             let mut fields = known.clone();
             for (name, wanted) in wanted {
                 let shape = shapes.as_ref().and_then(|shapes| shapes.get(name.as_str()).copied());
@@ -103,12 +137,12 @@ fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<
             Some(Holds::Struct(fields))
         }
         (Holds::Map(known), Holds::Map(wanted)) => {
-            let shape = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::values);
+            let shape = values.and_then(ValueShape::map).and_then(MapShape::values);
             Some(Holds::Map(Box::new(joined(known, wanted, shape)?)))
         }
         // Few keys make fields of themselves, also where the table has seen many.
         (Holds::Map(value), Holds::Struct(wanted)) => {
-            let shapes = values.and_then(ValueShape::map).and_then(crate::shape::MapShape::fields)?;
+            let shapes = values.and_then(ValueShape::map).and_then(MapShape::fields)?;
             let mut value = value.as_ref().clone();
             for (name, wanted) in wanted {
                 value = joined(&value, wanted, shapes.get(name.as_str()).copied())?;
@@ -117,6 +151,68 @@ fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<
         }
         _ => None,
     }
+}
+
+/// How the values of a column differ from those of the table's column of this name and attribute, in words: where, what the items have, and what
+/// the table takes. `None` where that is not what keeps them apart.
+pub(super) fn differs(column: &Column, shape: &Shape, table: &[Column]) -> Option<String> {
+    let attribute = column.attribute.as_ref()?;
+    let known = table.iter().find(|known| known.name == column.name && known.attribute == column.attribute)?;
+    if grows(&known.holds, &column.holds) || joined(&known.holds, &column.holds, shape.attribute(attribute)).is_some() {
+        return None;
+    }
+    let mut at = attribute.clone();
+    let (takes, wanted, values) = misfit(&known.holds, column.holds.clone(), shape.attribute(attribute), &mut at);
+    let kinds: Vec<&str> = match (wanted.form().and_then(|form| form.kind()), values) {
+        (Some(kind), _) => vec![kind.descriptor()],
+        (None, values) => values.into_iter().flat_map(ValueShape::kinds).map(Type::descriptor).collect(),
+    };
+    let (takes, found) = (takes.in_words(), wanted.in_words());
+    Some(format!("`{at}` takes {takes} in the table; the items have {} there, which would be {found}", kinds.join(" and ")))
+}
+
+/// The innermost part that does not fit, with the way to it added to `at`.
+fn misfit<'h, 's>(
+    known: &'h Holds,
+    wanted: Holds,
+    values: Option<&'s ValueShape>,
+    at: &mut String,
+) -> (&'h Holds, Holds, Option<&'s ValueShape>) {
+    let fit = |known: &Holds, wanted: &Holds, values| grows(known, wanted) || joined(known, wanted, values).is_some();
+    let map = values.and_then(ValueShape::map);
+    let step = match (known, &wanted) {
+        (Holds::List(known), Holds::List(_) | Holds::Json(Inside::L)) => {
+            values.and_then(ValueShape::elements).map(|elements| ("[]".to_owned(), known.as_ref(), elements))
+        }
+        (Holds::Map(known), Holds::Map(_) | Holds::Json(Inside::M)) if map.and_then(MapShape::values).is_some() => {
+            map.and_then(MapShape::values).map(|values| (".*".to_owned(), known.as_ref(), values))
+        }
+        (Holds::Struct(_) | Holds::Map(_), Holds::Struct(_) | Holds::Json(Inside::M)) => {
+            let known_of = |name: &str| match known {
+                Holds::Struct(known) => known.iter().find(|(known, _)| known == name).map(|(_, holds)| holds),
+                Holds::Map(value) => Some(value.as_ref()),
+                _ => None,
+            };
+            map.and_then(MapShape::fields).into_iter().flatten().find_map(|(name, shape)| {
+                let known = known_of(name).filter(|known| !fit(known, &wanted_by(shape), Some(shape)))?;
+                Some((format!(".{name}"), known, shape))
+            })
+        }
+        _ => None,
+    };
+    let Some((way, known, values)) = step else { return (known, wanted, values) };
+    at.push_str(&way);
+    misfit(known, wanted_by(values), Some(values), at)
+}
+
+/// Whether a table lets the one decimal become the other.
+fn grows(known: &Holds, wanted: &Holds) -> bool {
+    matches!((known, wanted), (Holds::Decimal(before, known), Holds::Decimal(digits, scale)) if known == scale && before <= digits)
+}
+
+/// What values inside of a map or a list make of themselves.
+fn wanted_by(values: &ValueShape) -> Holds {
+    Holds::of(&Form::of(values))
 }
 
 /// Whether such numbers fit a decimal.
@@ -190,6 +286,26 @@ mod tests {
         let fields = [("k", Value::N("1"))];
         let map = Holds::Map(Box::new(Holds::Int64));
         assert_eq!(join(&map, &Holds::Struct(vec![field("k", Holds::Int64)]), &[Value::M(&fields)]), Some(map));
+    }
+
+    #[test]
+    fn empty_lists_and_maps_go_to_positions_that_are_typed_already() {
+        let (list, text) = (|holds| Holds::List(Box::new(holds)), || Holds::Text);
+        let (lists, maps) = (Holds::Json(Inside::L), Holds::Json(Inside::M));
+        let texts = list(text());
+        assert_eq!(join(&texts, &lists, &[Value::L(&[])]), Some(texts.clone()));
+        assert_eq!(join(&texts, &lists, &[Value::L(&[Value::Null]), Value::L(&[])]), Some(texts.clone()));
+        assert_eq!(join(&texts, &lists, &[Value::L(&[Value::S("a"), Value::N("1")])]), None);
+        let deep = list(texts.clone());
+        assert_eq!(join(&deep, &lists, &[Value::L(&[Value::L(&[]), Value::Null])]), Some(deep.clone()));
+        assert_eq!(join(&texts, &lists, &[Value::L(&[Value::L(&[])])]), None);
+        let structs = Holds::Struct(vec![("x".to_owned(), Holds::Int64)]);
+        assert_eq!(join(&structs, &maps, &[Value::M(&[])]), Some(structs.clone()));
+        assert_eq!(join(&structs, &maps, &[Value::M(&[("", Value::N("1"))])]), None);
+        let map = Holds::Map(Box::new(texts));
+        assert_eq!(join(&map, &maps, &[Value::M(&[])]), Some(map.clone()));
+        assert_eq!(join(&map, &maps, &[Value::M(&[("", Value::L(&[]))])]), Some(map.clone()));
+        assert_eq!(join(&map, &maps, &[Value::M(&[("", Value::L(&[Value::N("1")]))])]), None);
     }
 
     #[test]

@@ -109,6 +109,11 @@ impl<'l> Builder<'l> {
         }
     }
 
+    /// Whether a column of this form has a place for the value.
+    pub(super) fn has_place(form: &'l Form, value: &Value<'_>) -> bool {
+        Self::new(form, 1).push(value, &mut Vec::new()).is_ok()
+    }
+
     /// How many values there are, nulls included.
     pub(super) fn len(&self) -> usize {
         use arrow::array::ArrayBuilder as _;

@@ -8,6 +8,7 @@ use arrow::error::ArrowError;
 
 use super::Layouts;
 use super::column::{Builder, Misfit};
+use super::drift::Drift;
 use super::layout::{Layout, Slots};
 use super::minority;
 use super::partition::{self, Partition};
@@ -202,7 +203,10 @@ impl<'l> Columns<'l> {
             }
         }
         if let Some((row, name, misfit)) = first_misfit {
-            return Err((row as usize, does_not_fit(layout, name, misfit)));
+            let row = row as usize;
+            let Misfit(kind) = misfit;
+            let drift = item(row).get(name).map_or_else(|| Drift::of_kind(layout, name, kind), |value| Drift::of(layout, name, &value));
+            return Err((row, does_not_fit(layout, drift)));
         }
         let Some(place) = layout.rest else { return Ok(()) };
         homeless.sort_unstable();
@@ -213,7 +217,7 @@ impl<'l> Columns<'l> {
             let attributes = item(row).attributes().iter().filter(|(name, _)| layout.slots(name).is_none());
             builder
                 .push_attributes(attributes, scratch)
-                .map_err(|misfit| (row, does_not_fit(layout, layout.schema.field(place).name(), misfit)))?;
+                .map_err(|Misfit(kind)| (row, does_not_fit(layout, Drift::of_kind(layout, layout.schema.field(place).name(), kind))))?;
         }
         Ok(())
     }
@@ -285,26 +289,18 @@ fn pack(builder: Builder<'_>, rows: usize, wide: bool) -> std::result::Result<Op
     if wide { Packed::of(array) } else { Ok(Some(Packed::Whole(array))) }
 }
 
-fn does_not_fit(layout: &Layout, attribute: &str, Misfit(kind): Misfit) -> Error {
-    if layout.pinned {
-        return Error::new(Kind::Input, "an item does not fit the schema")
-            .with("dataset", &layout.dataset)
-            .with("attribute", attribute)
-            .with("type", kind)
-            .with("expected", expected(layout, attribute))
-            .with("hint", "write a new schema with --schema-out and without --schema, or bring the items to the schema with steps");
-    }
-    Error::new(Kind::Bug, "an item does not fit the Parquet schema, which was made from all items")
+fn does_not_fit(layout: &Layout, Drift { attribute, found, takes }: Drift) -> Error {
+    let (kind, message, hint) = if layout.pinned {
+        let hint = "write a new schema with --schema-out and without --schema, or bring the items to the schema with steps";
+        (Kind::Input, "an item does not fit the schema", hint)
+    } else {
+        let hint = "if the export or the pipeline changed since the run was planned, start again with an empty work folder";
+        (Kind::Bug, "an item does not fit the Parquet schema, which was made from all items", hint)
+    };
+    Error::new(kind, message)
         .with("dataset", &layout.dataset)
         .with("attribute", attribute)
-        .with("type", kind)
-        .with("hint", "if the export or the pipeline changed since the run was planned, start again with an empty work folder")
-}
-
-/// The columns that an attribute may be in, in words.
-fn expected(layout: &Layout, attribute: &str) -> String {
-    let columns = layout.columns();
-    let columns = columns.iter().filter(|column| column.attribute.as_deref() == Some(attribute));
-    let columns: Vec<_> = columns.map(|column| format!("`{}`: {:?}", column.name, column.holds).to_lowercase()).collect();
-    if columns.is_empty() { "no such attribute".to_owned() } else { columns.join(", ") }
+        .with("found", found)
+        .with("expected", takes)
+        .with("hint", hint)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use super::align::aligned;
+use super::align::{aligned, differs};
 use super::layout::Layout;
 use super::lock::Column;
 use super::{Dialect, Layouts, ParquetSink, SchemaFile, manifest};
@@ -32,7 +32,9 @@ pub(in crate::sink) struct Files {
 }
 
 /// Says what the files of a dataset with these columns are to be like.
-pub(in crate::sink) type Choose<'c> = dyn FnMut(DatasetId, &Dataset, &[manifest::Column]) -> Result<Files> + 'c;
+/// The last is asked how the values of a column differ from those that the table has of the same attribute.
+pub(in crate::sink) type Choose<'c> =
+    dyn FnMut(DatasetId, &Dataset, &[manifest::Column], &dyn Fn(&str) -> Option<String>) -> Result<Files> + 'c;
 
 impl ParquetSink {
     /// A sink whose columns are fixed, for the datasets that have items: those of this sink's schema, else made from the shapes of all
@@ -62,7 +64,9 @@ impl ParquetSink {
             };
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
-            let Files { stem, ids } = choose(id, dataset, &columns)?;
+            let known = tables.datasets.get(&dataset.name).map_or(&[][..], Vec::as_slice);
+            let in_words = |name: &str| differs(layout.columns().iter().find(|column| column.name == name)?, shape, known);
+            let Files { stem, ids } = choose(id, dataset, &columns, &in_words)?;
             layouts.push(Some(Arc::new(layout.with_zstd(zstd).numbered(stem, &ids))));
         }
         let layouts = Arc::new(Layouts { targets: targets.clone(), dialect, zstd, pinned: layouts, chosen: OnceLock::new() });

@@ -137,7 +137,7 @@ impl Form {
     }
 
     /// The form of all values at a position inside a map or a list.
-    fn of(shape: &ValueShape) -> Self {
+    pub(super) fn of(shape: &ValueShape) -> Self {
         let mut kinds = shape.kinds();
         match (kinds.next(), kinds.next()) {
             (None, _) => Form::Nothing,

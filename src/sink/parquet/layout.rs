@@ -376,6 +376,19 @@ impl Layout {
         })
     }
 
+    /// The columns of an attribute, by their names.
+    pub(super) fn columns_of(&self, attribute: &str) -> impl Iterator<Item = (&str, &Form)> {
+        let of_attribute = move |field: &Field| field.metadata().get(ATTRIBUTE).is_some_and(|name| name == attribute);
+        let columns = self.schema.fields().iter().zip(&self.forms).filter(move |(field, _)| of_attribute(field));
+        columns.map(|(field, form)| (field.name().as_str(), form))
+    }
+
+    /// An attribute that has columns, and whose name differs from this one in case alone.
+    pub(super) fn attribute_in_other_case(&self, attribute: &str) -> Option<&str> {
+        let names = (0..self.forms.len()).filter_map(|place| self.attribute(place));
+        names.filter(|name| *name != attribute).find(|name| name.eq_ignore_ascii_case(attribute))
+    }
+
     /// The columns of an attribute's values.
     fn values_of(&self, attribute: &str) -> impl Iterator<Item = (&Arc<Field>, &Form)> {
         let of_attribute = move |field: &Field| field.metadata().get(ATTRIBUTE).is_some_and(|name| name == attribute);

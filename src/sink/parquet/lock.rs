@@ -13,6 +13,9 @@ use crate::model::{ColumnType, Type};
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
+/// The most fields of a struct that are named for people.
+const NAMED: usize = 12;
+
 /// The columns of datasets, by the dataset's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,7 +118,32 @@ impl SchemaFile {
     }
 }
 
+impl Moments {
+    /// As the file has it.
+    fn name(self) -> &'static str {
+        match self {
+            Moments::Iso => "iso",
+            Moments::EpochS => "epoch_s",
+            Moments::EpochMs => "epoch_ms",
+            Moments::EpochUs => "epoch_us",
+            Moments::WrittenAt => "written_at",
+        }
+    }
+}
+
 impl Inside {
+    /// As the file has it.
+    fn name(self) -> &'static str {
+        match self {
+            Inside::Any => "any",
+            Inside::M => "M",
+            Inside::L => "L",
+            Inside::Ss => "Ss",
+            Inside::Ns => "Ns",
+            Inside::Bs => "Bs",
+        }
+    }
+
     /// What the text is.
     pub(super) fn form(self) -> JsonForm {
         match self {
@@ -162,6 +190,33 @@ impl Holds {
             Form::Json(JsonForm::Inside(Type::Ss)) => Holds::Json(Inside::Ss),
             Form::Json(JsonForm::Inside(Type::Ns)) => Holds::Json(Inside::Ns),
             Form::Json(JsonForm::Inside(Type::Bs)) => Holds::Json(Inside::Bs),
+        }
+    }
+
+    /// For people, in the words of the file.
+    pub(super) fn in_words(&self) -> String {
+        match self {
+            Holds::Null => "null".to_owned(),
+            Holds::IsNull => "is_null".to_owned(),
+            Holds::Text => "text".to_owned(),
+            Holds::AnyText => "any_text".to_owned(),
+            Holds::Binary => "binary".to_owned(),
+            Holds::Bool => "bool".to_owned(),
+            Holds::Int64 => "int64".to_owned(),
+            Holds::Double => "double".to_owned(),
+            Holds::Decimal(digits, scale) => format!("decimal({digits}, {scale})"),
+            Holds::Digits => "digits".to_owned(),
+            Holds::Timestamp(moments) => format!("timestamp({})", moments.name()),
+            Holds::Set(element) => format!("set of {}", element.in_words()),
+            Holds::List(element) => format!("list of {}", element.in_words()),
+            Holds::Struct(fields) => {
+                let mut names: Vec<&str> = fields.iter().take(NAMED).map(|(name, _)| name.as_str()).collect();
+                let more = (fields.len() > NAMED).then(|| format!("and {} more", fields.len() - NAMED));
+                names.extend(more.as_deref());
+                format!("struct({})", names.join(", "))
+            }
+            Holds::Map(value) => format!("map of {}", value.in_words()),
+            Holds::Json(inside) => format!("json({})", inside.name()),
         }
     }
 

@@ -44,6 +44,7 @@ mod align;
 mod column;
 mod convert;
 mod ddl;
+mod drift;
 mod encode;
 #[cfg(feature = "iceberg")]
 mod fixed;
