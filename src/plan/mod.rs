@@ -73,14 +73,15 @@ impl Plan {
         format!("{:?}", (sources, targets, entities, unclassified, drop_replication))
     }
 
-    /// The entities whose columns something is declared of, and of which a run had no item, in words: their names may be misspelt. `had_items` says
-    /// it of an entity, by its place, and of the dataset of its name.
+    /// The entities that are known by their names alone, whose columns something is declared of, and of which a run had no item, in words: their
+    /// names may be misspelt. `had_items` says it of an entity, by its place, and of the dataset of its name.
     pub(crate) fn settings_for_nothing(&self, had_items: impl Fn(usize, Option<DatasetId>) -> bool) -> Vec<String> {
         let dataset = |name: &str| (0..).map(DatasetId).zip(&self.targets.datasets).find(|(_, dataset)| dataset.name == name);
         let had_items = |at: usize, name: &str| had_items(at, dataset(name).map(|(id, _)| id));
         let (seen, unseen): (Vec<_>, Vec<_>) =
             self.entities.iter().map(|entity| entity.name.as_str()).enumerate().partition(|(at, name)| had_items(*at, name));
-        let unseen = unseen.into_iter().map(|(_, name)| name);
+        let by_name = |entity: &Entity| entity.matches.is_empty() && entity.classify.is_none() && entity.aliases.is_empty();
+        let unseen = unseen.into_iter().filter(|(at, _)| by_name(&self.entities[*at])).map(|(_, name)| name);
         let has_settings = |name: &&str| dataset(name).is_some_and(|(_, dataset)| dataset.declared != Declared::default());
         let in_words = |name: &str| {
             let near = nearest(name, seen.iter().map(|(_, name)| *name));
