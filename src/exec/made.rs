@@ -18,15 +18,8 @@ impl Made {
         self.folders.extend(missing.into_iter().rev());
     }
 
-    /// Notes a file where it is missing, before it is made. Nobody else may make it meanwhile.
+    /// Notes a file that was not there, and that nobody else makes meanwhile.
     pub(super) fn file(&mut self, path: PathBuf) {
-        if is_missing(&path) {
-            self.made(path);
-        }
-    }
-
-    /// Notes a file that was made.
-    pub(super) fn made(&mut self, path: PathBuf) {
         self.files.push(path);
     }
 
@@ -61,13 +54,9 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
         }
         for name in ["mine", "theirs"] {
-            let file = there.join(name);
-            if name == "theirs" {
-                fs::write(&file, name).unwrap();
-            }
-            made.file(file.clone());
-            fs::write(&file, name).unwrap();
+            fs::write(there.join(name), name).unwrap();
         }
+        made.file(there.join("mine"));
         fs::write(new.join("used/file"), "").unwrap();
         made.remove();
         assert!(there.join("theirs").exists() && !there.join("mine").exists());

@@ -286,7 +286,10 @@ pub(super) fn lock_folders(options: &Options, made: &mut Made) -> Result<Vec<Fil
         made.folder(&dir.join(UNFINISHED));
         #[cfg(feature = "iceberg")]
         if let Destination::Iceberg(_) = destination {
-            made.file(dir.join(iceberg::RUN));
+            let run = dir.join(iceberg::RUN);
+            if !run.exists() {
+                made.file(run);
+            }
         }
         let open = || {
             fs::create_dir_all(dir)?;

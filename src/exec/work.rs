@@ -60,7 +60,7 @@ impl WorkFolder {
         match locked {
             Ok(()) if is_at(&file, &lock) => {
                 if is_new {
-                    made.made(lock);
+                    made.file(lock);
                 }
                 Ok(Self { path: path.to_owned(), _lock: file })
             }
