@@ -131,6 +131,20 @@ impl OutputFolder {
         }
     }
 
+    /// Takes away what is staged, for a run that will never publish it; in S3 that is what is called `mine…`. What a publication that was
+    /// cut short left stays, since it may be the only copy.
+    ///
+    /// # Errors
+    /// Kind `Output` or `Service` when it cannot be removed.
+    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "a folder of this machine has nobody else's uploads"))]
+    pub fn forget(&self, mine: &str) -> Result<()> {
+        match self {
+            Self::Local(dir) => LocalStaging::forget(dir),
+            #[cfg(feature = "s3")]
+            Self::S3(folder) => S3Staging::forget(folder, mine),
+        }
+    }
+
     /// Opens the staging folder. What is staged already stays.
     ///
     /// # Errors
@@ -188,6 +202,18 @@ impl Staging {
             Self::Local(staging) => staging.create(relative).map(StagedFile::Local),
             #[cfg(feature = "s3")]
             Self::S3(staging) => staging.create(relative).map(|file| StagedFile::S3(Box::new(file))),
+        }
+    }
+
+    /// Checks that files are staged with these sizes, or are there under their final names where they may be `published` already.
+    ///
+    /// # Errors
+    /// Kind `Output` when a file is missing or has another size than reported.
+    pub fn check(&self, files: &[(PathBuf, u64)], published: bool) -> Result<()> {
+        match self {
+            Self::Local(staging) => staging.check(files, published),
+            #[cfg(feature = "s3")]
+            Self::S3(staging) => staging.check(files, published),
         }
     }
 

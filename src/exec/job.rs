@@ -5,14 +5,18 @@ mod unit;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
+
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::claim;
 use crate::exec::event::{Event, Observer, Pass};
 use crate::exec::keys;
 use crate::exec::ledger::{Ledger, wrong_sum};
+use crate::exec::made::Made;
 use crate::exec::options::{Input, Options, check_changes, check_destinations, check_inputs, lock_folders, only, open_inputs, sinks};
 use crate::exec::pass::{Walk, walk};
 use crate::exec::rejects;
@@ -28,7 +32,7 @@ use crate::plan::Plan;
 use crate::proof::collisions::{self, Collisions};
 use crate::proof::log::{Block, Log};
 use crate::shape::Shape;
-use crate::sink::{Outgoing, Seen, Sink, Written};
+use crate::sink::{Look, Outgoing, Seen, Sink, Written};
 use crate::source::Chunk;
 use crate::source::manifest::{DataFile, Export};
 use crate::store::Begin;
@@ -49,6 +53,7 @@ pub struct Job {
     work: WorkFolder,
     identity: Identity,
     begin: Begin,
+    made: Made,
     /// Held as long as the job lives, so that two runs never write to one folder.
     _locks: Vec<File>,
 }
@@ -66,25 +71,30 @@ impl Job {
         let (exports, files) = open_inputs(&plan, inputs, &options.reading)?;
         let units = pack(&files, options.unit_bytes);
         let workers = Workers::new(options.jobs)?;
-        let work = WorkFolder::open(&options.work)?;
-        let locks = lock_folders(&options)?;
-        let sinks = sinks(&plan, &exports, &options, &workers)?;
-        check_changes(&exports, &sinks)?;
-        let names = sinks.iter().map(|sink| sink.name()).collect();
-        let identity = Identity::new(&plan, &files, &options, names, units.len());
-        let begin = state::begins(work.path(), &identity, options.restart)?;
-        // Before the first unit is done there is nothing that could be another's.
-        if begin == Begin::GoOn && state::has_units(work.path(), &identity) {
-            claim::check(&options, &identity.name()?, state::has_published(work.path()))?;
-        }
-        let mut findings = Vec::new();
-        for sink in &sinks {
-            findings.extend(sink.prepare(begin)?);
-        }
-        if begin == Begin::GoOn {
-            state::check_targets(work.path(), &targets(&sinks))?;
-        }
-        Ok(Self { plan, options, only, exports, files, units, sinks, findings, workers, work, identity, begin, _locks: locks })
+        let mut made = Made::default();
+        let work = WorkFolder::open(&options.work, &mut made).inspect_err(|_| made.remove())?;
+        let locks = lock_folders(&options, &mut made).inspect_err(|_| made.remove())?;
+        let prepare = || {
+            let sinks = sinks(&plan, &exports, &options, &workers)?;
+            check_changes(&exports, &sinks)?;
+            let names = sinks.iter().map(|sink| sink.name()).collect();
+            let identity = Identity::new(&plan, &files, &options, names, units.len());
+            let begin = state::begins(work.path(), &identity, options.restart)?;
+            // Before the first unit is done there is nothing that could be another's.
+            if begin == Begin::GoOn && state::has_units(work.path(), &identity) {
+                claim::check(&options, &identity.name()?, state::has_published(work.path()))?;
+            }
+            let mut findings = Vec::new();
+            for sink in &sinks {
+                findings.extend(sink.prepare(begin)?);
+            }
+            if begin == Begin::GoOn {
+                state::check_targets(work.path(), &targets(&sinks))?;
+            }
+            Ok((sinks, identity, begin, findings))
+        };
+        let (sinks, identity, begin, findings) = prepare().inspect_err(|_: &Error| made.remove())?;
+        Ok(Self { plan, options, only, exports, files, units, sinks, findings, workers, work, identity, begin, made, _locks: locks })
     }
 
     /// Surveys and writes, or writes and settles, and commits. Where the work folder holds the same run, stopped before its end, it goes on
@@ -99,6 +109,9 @@ impl Job {
         if self.begin == Begin::Anew {
             set_aside = self.work.empty()?;
             state::begin(self.work.path(), &self.identity, self.writes_ahead())?;
+        }
+        if self.begin == Begin::GoOn {
+            self.check_kept()?;
         }
         let mut recorder = Recorder::new(observer, self.work.path());
         let observer: &mut dyn Observer = &mut recorder;
@@ -125,14 +138,14 @@ impl Job {
             Some(kept) => Found::NotLearned(kept.0, kept.1),
             None if self.writes_ahead() => self.write_ahead(observer)?,
             None => {
-                let (shapes, collisions) = self.survey(observer)?;
+                let (shapes, collisions) = self.decided(self.survey(observer))?;
                 state::keep_survey(self.work.path(), &shapes, &collisions)?;
                 Found::NotLearned(shapes, collisions)
             }
         };
         if let Found::NotLearned(shapes, _) = &found {
             for sink in &self.sinks {
-                sink.learn(shapes)?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
+                self.decided(sink.learn(shapes))?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
             }
         }
         if let Found::NotLearned(_, collisions) | Found::Learned(collisions) = found {
@@ -142,9 +155,37 @@ impl Job {
         self.commit(started, observer)
     }
 
+    /// What all items decide. Where they say that there can be no such output, only another pipeline or export helps, and that is another run:
+    /// nothing is kept of this one, unless something of it can be seen.
+    fn decided<T>(&self, decided: Result<T>) -> Result<T> {
+        decided.inspect_err(|error| {
+            let is_final = matches!(error.kind(), Kind::Input | Kind::Usage);
+            let is_seen =
+                state::has_published(self.work.path()) || !self.writes_ahead() && state::has_units(self.work.path(), &self.identity);
+            if is_final && !is_seen {
+                // The error that led here is the one that counts; what stays is removed when another run begins.
+                let _ = self.work.forget().and_then(|()| self.sinks.iter().try_for_each(|sink| sink.forget()));
+                self.made.remove();
+            }
+        })
+    }
+
     /// Whether the export is read once: no sink must know all items first.
     fn writes_ahead(&self) -> bool {
         self.sinks.iter().all(|sink| sink.writes_ahead())
+    }
+
+    /// Checks that the files of the units that a stopped run has done are still as it wrote them.
+    fn check_kept(&self) -> Result<()> {
+        let published = state::has_published(self.work.path());
+        let check = |report: &UnitReport| {
+            self.options.stop.check()?;
+            let mut of_sinks = self.sinks.iter().zip(&report.written);
+            of_sinks.try_for_each(|(sink, written)| sink.check(slice::from_ref(written), Look::Content, published))
+        };
+        let reports = self.reports()?;
+        let failed = self.workers.pool().install(|| reports.par_iter().find_map_first(|report| check(report).err()));
+        failed.map_or(Ok(()), Err)
     }
 
     /// Makes the targets ready for the first unit.
@@ -328,6 +369,9 @@ impl Job {
             self.check_sink(sink.as_ref(), &of_sink, &ledger)?;
             written.push((sink.name(), of_sink));
         }
+        // All are looked at before the first is published.
+        let published = state::has_published(self.work.path());
+        self.sinks.iter().zip(&written).try_for_each(|(sink, (_, of_sink))| sink.check(of_sink, Look::Size, published))?;
         state::publishes(self.work.path())?;
         for (sink, (_, of_sink)) in self.sinks.iter().zip(&written) {
             sink.commit(of_sink)?;

@@ -14,6 +14,7 @@ mod keys;
 mod ledger;
 #[cfg(all(feature = "dynamodb", feature = "s3"))]
 mod load;
+mod made;
 mod options;
 mod pass;
 mod record;

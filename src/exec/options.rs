@@ -6,10 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::made::Made;
 use crate::exec::record::Holds;
 use crate::exec::stop::Stop;
 use crate::exec::units::RunFile;
-use crate::exec::work::OF_A_RUN;
+use crate::exec::work::{OF_A_RUN, is_at};
 use crate::exec::workers::Workers;
 use crate::limits;
 use crate::model::{EntityId, SourceId, Targets};
@@ -19,12 +20,12 @@ use crate::sink::batch_files::BatchFiles;
 #[cfg(feature = "dynamodb")]
 use crate::sink::batch_write::{self, DynamoDbSink};
 #[cfg(feature = "iceberg")]
-use crate::sink::iceberg::{Existing, IcebergSink};
+use crate::sink::iceberg::{self, Existing, IcebergSink};
 use crate::sink::import_files::{self, ImportFiles};
 #[cfg(feature = "parquet")]
 use crate::sink::parquet::{Dialect, FileOptions, ParquetSink, SchemaFile, Source};
 use crate::source::manifest::{self, Export};
-use crate::store::{Location, OutputFolder};
+use crate::store::{Location, OutputFolder, UNFINISHED};
 
 /// An export for one source of the plan.
 #[derive(Clone, Debug)]
@@ -261,7 +262,9 @@ pub(super) fn check_table_names(plan: &Plan, names: &BTreeMap<String, String>) -
 
 /// Takes the folders of all sinks on this machine for this run alone, as long as the files it gives live. The folder itself is what
 /// is locked, so that nothing is left in it.
-pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
+///
+/// `made` gets to know what is missing of them, and of what the sinks make there before they are sure.
+pub(super) fn lock_folders(options: &Options, made: &mut Made) -> Result<Vec<File>> {
     let mut locks = Vec::new();
     for destination in &options.destinations {
         let dir = match destination {
@@ -280,6 +283,14 @@ pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
             #[cfg(feature = "dynamodb")]
             Destination::DynamoDb(_) => continue,
         };
+        made.folder(&dir.join(UNFINISHED));
+        #[cfg(feature = "iceberg")]
+        if let Destination::Iceberg(_) = destination {
+            let run = dir.join(iceberg::RUN);
+            if !run.exists() {
+                made.file(run);
+            }
+        }
         let open = || {
             fs::create_dir_all(dir)?;
             File::open(dir)
@@ -287,8 +298,8 @@ pub(super) fn lock_folders(options: &Options) -> Result<Vec<File>> {
         let failed = |error| Error::new(Kind::Output, "cannot use the output folder").with("path", dir.display()).caused_by(error);
         let folder = open().map_err(failed)?;
         match folder.try_lock() {
-            Ok(()) => locks.push(folder),
-            Err(TryLockError::WouldBlock) => {
+            Ok(()) if is_at(&folder, dir) => locks.push(folder),
+            Ok(()) | Err(TryLockError::WouldBlock) => {
                 return Err(Error::new(Kind::Usage, "another run writes to this output folder")
                     .with("path", dir.display())
                     .with("hint", "wait for it to end, or name another folder"));

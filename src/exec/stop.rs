@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Kind, Result};
+use crate::sink::GoOn;
 
 /// Asks a run to stop. All clones ask the same run, from any thread and as often as they like.
 #[derive(Clone, Debug, Default)]
@@ -30,5 +31,11 @@ impl Stop {
     /// An error where somebody asked.
     pub(crate) fn check(&self) -> Result<()> {
         if self.asked() { Err(Error::new(Kind::Interrupted, "stopped as asked")) } else { Ok(()) }
+    }
+
+    /// The same check, for a sink.
+    pub(crate) fn go_on(&self) -> GoOn {
+        let stop = self.clone();
+        Arc::new(move || stop.check())
     }
 }

@@ -33,6 +33,7 @@ use crate::codec::canonical::hash_item;
 use crate::codec::ddb_json::{PutRecord, decode_put_record, write_string};
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::{Event, Observer};
+use crate::exec::made::Made;
 use crate::exec::state::{self, Found};
 use crate::exec::units::UnitReport;
 use crate::exec::work::{UNDO, WorkFolder};
@@ -203,7 +204,7 @@ pub fn undo(options: &UndoOptions, observer: &mut dyn Observer) -> Result<Undone
     if files.is_empty() && target.is_none() {
         return Err(no_log(&options.work, &folder)?);
     }
-    let _work = WorkFolder::open(&options.work)?;
+    let _work = WorkFolder::open(&options.work, &mut Made::default())?;
     let marker = folder.join(TAKEN_BACK);
     if marker.exists() {
         return Err(Error::new(Kind::Usage, "the run was taken back already")

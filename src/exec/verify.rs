@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Kind, Result};
 use crate::exec::event::Observer;
+use crate::exec::made::Made;
 use crate::exec::options::{Input, check_table_names, only};
 use crate::exec::pass::Walk;
 use crate::exec::stop::Stop;
@@ -105,8 +106,10 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
     check(plan, options)?;
     let workers = Workers::new(options.jobs)?;
     let mut expected = Expected::open(plan, inputs, options)?;
-    let work = WorkFolder::open(&options.work)?;
+    let mut made = Made::default();
+    let work = WorkFolder::open(&options.work, &mut made).inspect_err(|_| made.remove())?;
     let folder = work.path().join(COMPARED);
+    made.folder(&folder);
     let differences = work.path().join("differences.jsonl");
     for gone in [fs::remove_file(&differences), fs::remove_dir_all(&folder), fs::create_dir_all(&folder)] {
         gone.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(work::failed(&folder, error)) })?;
@@ -114,8 +117,9 @@ pub fn verify(plan: &Plan, inputs: &[Input], options: &VerifyOptions, observer: 
     let how =
         How { view: View::Tables, counts: options.counts, sample: options.sample, partitions: compare::partitions_for(expected.items()) };
     let setting = Setting { plan, options, workers, forms: Forms::new(plan), how, folder: folder.clone() };
-    let targets = options.targets.iter().map(|target| target.open(&setting, observer)).collect::<Result<Vec<_>>>()?;
-    expected.check_changes(&targets)?;
+    let targets = options.targets.iter().map(|target| target.open(&setting, observer)).collect::<Result<Vec<_>>>();
+    let targets = targets.inspect_err(|_| made.remove())?;
+    expected.check_changes(&targets).inspect_err(|_| made.remove())?;
     expected.say_what_is_read(options, observer);
     expected.survey(&setting, observer)?;
     let views: BTreeSet<View> = targets.iter().map(Open::view).collect();

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
+use crate::exec::made::Made;
 use crate::exec::state;
 
 /// Folders in the work folder that belong to one run; the next one empties them, but for the rejects, which it moves aside.
@@ -32,8 +33,11 @@ pub(super) struct WorkFolder {
 impl WorkFolder {
     /// Takes the folder, and makes it where it is missing. A folder with other people's files is refused, since a run removes
     /// what an earlier run left.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    ///
+    /// `made` gets to know what was not there.
+    pub(super) fn open(path: &Path, made: &mut Made) -> Result<Self> {
         let lock = path.join(LOCK);
+        made.folder(path);
         fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         let ours = lock.is_file() || fs::read_dir(path).map_err(|error| failed(path, error))?.next().is_none();
         if !ours {
@@ -42,6 +46,7 @@ impl WorkFolder {
                 .with("expected", "a new or empty folder, or the work folder of an earlier run")
                 .with("hint", "name another folder with --work"));
         }
+        let is_new = !lock.exists();
         let file = File::options().create(true).append(true).open(&lock).map_err(|error| failed(path, error))?;
         let mut locked = file.try_lock();
         // Whoever only looks at the folder holds the lock for a moment.
@@ -53,8 +58,13 @@ impl WorkFolder {
             locked = file.try_lock();
         }
         match locked {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: file }),
-            Err(TryLockError::WouldBlock) => Err(Error::new(Kind::Usage, "another run uses this work folder")
+            Ok(()) if is_at(&file, &lock) => {
+                if is_new {
+                    made.file(lock);
+                }
+                Ok(Self { path: path.to_owned(), _lock: file })
+            }
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(Error::new(Kind::Usage, "another run uses this work folder")
                 .with("path", path.display())
                 .with("hint", "wait for it to end, or name another folder with --work")),
             Err(TryLockError::Error(error)) => Err(failed(path, error)),
@@ -81,14 +91,18 @@ impl WorkFolder {
         self.path.join("keys")
     }
 
+    /// Takes away what a run left that never goes on: all but rejects and undo logs.
+    pub(super) fn forget(&self) -> Result<()> {
+        state::forget(&self.path)?;
+        let mut folders = OF_A_RUN.iter().filter(|folder| **folder != "rejects").map(|folder| self.path.join(folder));
+        folders.try_for_each(|folder| absent_is_fine(fs::remove_dir_all(&folder)).map_err(|error| failed(&folder, error)))
+    }
+
     /// Takes away what an earlier run left, so that no old report can be taken for a new one. Its rejects stay, and so does its undo log,
     /// which gets another name; gives that.
     pub(super) fn empty(&self) -> Result<Option<PathBuf>> {
-        state::forget(&self.path)?;
+        self.forget()?;
         let empty = || {
-            for folder in OF_A_RUN.iter().filter(|folder| **folder != "rejects") {
-                absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
-            }
             fs::create_dir_all(self.unfinished())?;
             set_aside(&self.path.join(UNDO))
         };
@@ -124,6 +138,21 @@ impl WorkFolder {
     pub(super) fn is_held(path: &Path) -> bool {
         let Ok(file) = File::open(path.join(LOCK)) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+/// Whether the file or folder that is open is what lies at this path now: what is locked may have been taken away by the run that had it before.
+pub(super) fn is_at(open: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let place = |found: fs::Metadata| (found.dev(), found.ino());
+        open.metadata().ok().map(place) == fs::metadata(path).ok().map(place)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = open;
+        path.exists()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::model::{TableId, Targets};
 use crate::sink::put_requests::{self, BYTES, PUTS, Puts, TAIL, TablePuts};
 use crate::sink::table_folders::{Account, TableFolders};
-use crate::sink::{Encoder, LateReject, Outgoing, Sink, Writer, Written};
+use crate::sink::{Encoder, LateReject, Look, Outgoing, Sink, Writer, Written};
 use crate::store::{Begin, LocalStaging};
 
 /// What the encoder gives the writer: the puts of a chunk, by table.
@@ -73,6 +73,14 @@ impl Sink for BatchFiles {
         let staging = LocalStaging::open(&self.dir)?;
         let folders = Arc::clone(&self.folders);
         Ok(Box::new(Files { folders, staging, unit, limit: self.limit, open, account: Account::default(), refused: BTreeMap::new() }))
+    }
+
+    fn forget(&self) -> Result<()> {
+        self.folders.within().forget("")
+    }
+
+    fn check(&self, written: &[Written], _look: Look, published: bool) -> Result<()> {
+        self.folders.check(written.iter().flat_map(|unit| &unit.files), published)
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {

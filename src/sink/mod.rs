@@ -81,6 +81,9 @@ pub trait Encoder: Send + Sync {
 /// The job never waits.
 pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
+/// Fails where the run was asked to stop; for work of a sink that takes long. May be asked from any thread.
+pub type GoOn = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// An item that the target refused after all checks had passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateReject {
@@ -140,11 +143,13 @@ pub trait Sink: Send + Sync {
     }
 
     /// Takes the shapes of all items, by dataset id, after units were written without them, and mends what has turned out too narrow.
-    /// Called in place of [`learn`](Self::learn). A call that was cut short is finished by the same call.
+    /// Called in place of [`learn`](Self::learn). A call that was cut short is finished by the same call. `go_on` is asked before each
+    /// piece of work that takes long.
     ///
     /// # Errors
-    /// When no schema can hold such values, or what was written cannot be mended.
-    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+    /// When no schema can hold such values, or what was written cannot be mended; and what `go_on` says.
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>, go_on: &GoOn) -> Result<Settled> {
+        let _ = go_on;
         Ok(Settled { findings: self.learn(shapes)?, written: Some(written) })
     }
 
@@ -203,12 +208,39 @@ pub trait Sink: Send + Sync {
     /// Asks the writers to end soon, since the run stops: one that waits for its target fails in place of waiting on.
     fn stop(&self) {}
 
+    /// Takes away what units wrote, for a run that ends before anything was published and never goes on.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    fn forget(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks that files which units wrote are still there as reported, before anything is published. `published`: they may have their
+    /// final names already, since that was cut short.
+    ///
+    /// # Errors
+    /// Kind `Output` for the first file that is missing or another; it can only be written anew.
+    fn check(&self, written: &[Written], look: Look, published: bool) -> Result<()> {
+        let _ = (written, look, published);
+        Ok(())
+    }
+
     /// Publishes what all units wrote: checks that the files are there as reported and gives them their names.
     /// Without this call nothing is visible under a final name. A publication that was cut short is finished by the same call.
     ///
     /// # Errors
     /// When a file is missing or cannot be renamed.
     fn commit(&self, written: &[Written]) -> Result<()>;
+}
+
+/// How closely files are looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// They are there, and as long as they were.
+    Size,
+    /// They hold what they held, as far as their checksums are known and they can be read.
+    Content,
 }
 
 /// What became of units that were written ahead.

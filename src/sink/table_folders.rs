@@ -60,6 +60,12 @@ impl TableFolders {
         self.within.staging()
     }
 
+    /// Checks that the files are there as they were written.
+    pub(super) fn check<'f>(&self, files: impl Iterator<Item = &'f WrittenFile>, published: bool) -> Result<()> {
+        let files: Vec<_> = files.map(|file| (file.path.clone(), file.bytes)).collect();
+        self.staging()?.check(&files, published)
+    }
+
     /// Gives the files their names.
     pub(super) fn publish<'f>(&self, files: impl Iterator<Item = &'f WrittenFile>) -> Result<()> {
         let files: Vec<_> = files.map(|file| (file.path.clone(), file.bytes)).collect();

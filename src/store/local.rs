@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
-use crate::store::published::{Published, State, in_the_way, named, not_shared, published_name, wrong_size};
+use crate::store::published::{Published, State, in_the_way, missing, named, not_shared, published_name, wrong_size};
 use crate::store::{Begin, PUBLISHED, UNFINISHED, io_error};
 
 /// Writes gather in this many bytes; each open staged file holds one such buffer.
@@ -69,6 +69,17 @@ impl LocalStaging {
             remove_tree(&final_dir.join(UNFINISHED))?;
         }
         Self::open(final_dir)
+    }
+
+    /// Takes away what is staged in `final_dir`; see [`OutputFolder::forget`](crate::store::OutputFolder::forget).
+    ///
+    /// # Errors
+    /// Kind `Output` when it cannot be removed.
+    pub fn forget(final_dir: &Path) -> Result<()> {
+        match read_list(final_dir)?.unwrap_or_default().state {
+            State::Complete => remove_tree(&final_dir.join(UNFINISHED)),
+            State::Filling | State::Replacing => Ok(()),
+        }
     }
 
     /// Opens the staging folder of `final_dir`, and makes both where they are missing. What is staged already stays.
@@ -164,7 +175,7 @@ impl LocalStaging {
             let path = self.final_dir.join(name);
             let moved = || listed(name) && fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() == *bytes);
             if self.folder.join(name).exists() || !moved() {
-                self.check_staged(name, *bytes)?;
+                check_size(&self.folder.join(name), *bytes)?;
                 staged.push(name);
             }
         }
@@ -210,7 +221,7 @@ impl LocalStaging {
             // When the same was cut short, some were moved.
             let moved = || fs::metadata(self.final_dir.join(name)).is_ok_and(|found| found.is_file() && found.len() == *bytes);
             if self.folder.join(name).exists() || !moved() {
-                self.check_staged(name, *bytes)?;
+                check_size(&self.folder.join(name), *bytes)?;
                 staged.push(name);
             }
         }
@@ -218,15 +229,21 @@ impl LocalStaging {
         remove_tree(&self.folder)
     }
 
-    /// Checks that a staged file is there with the size its writer reported.
-    fn check_staged(&self, name: &str, bytes: u64) -> Result<()> {
-        let path = self.folder.join(name);
-        let found =
-            fs::metadata(&path).map_err(|cause| io_error(Kind::Output, "an output file that was written is missing", &path, cause))?;
-        if found.len() == bytes {
-            return Ok(());
-        }
-        Err(wrong_size(&path.display(), bytes, found.len()))
+    /// Checks that files are staged with these sizes, or are there under their final names where they may be `published` already.
+    ///
+    /// # Errors
+    /// Kind `Output` when a file is missing or has another size than reported.
+    pub fn check(&self, files: &[(PathBuf, u64)], published: bool) -> Result<()> {
+        files.iter().try_for_each(|(relative, bytes)| check_size(&self.find(relative, published)?, *bytes))
+    }
+
+    /// Where the file `relative` lies now, if it lies anywhere.
+    ///
+    /// # Errors
+    /// Kind `Output` when `relative` is no plain relative path.
+    pub fn find(&self, relative: &Path, published: bool) -> Result<PathBuf> {
+        let staged = self.path(relative)?;
+        Ok(if published && !staged.exists() { self.final_dir.join(relative) } else { staged })
     }
 
     /// Removes the listed files but those to `keep`, and the folders that become empty by it.
@@ -241,6 +258,15 @@ impl LocalStaging {
             let _ = emptied.try_for_each(fs::remove_dir);
         }
         Ok(())
+    }
+}
+
+/// Checks that a file is there with the size its writer reported.
+fn check_size(path: &Path, bytes: u64) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() && found.len() == bytes => Ok(()),
+        Ok(found) => Err(wrong_size(&path.display(), bytes, found.len())),
+        Err(cause) => Err(missing(&path.display()).caused_by(cause)),
     }
 }
 

@@ -150,12 +150,21 @@ pub(super) fn in_the_way(file: &dyn Display) -> Error {
         .with("hint", "move it away and run the same command again")
 }
 
+/// What to do where staged files are not what was written.
+const ANEW: &str = "it was removed or changed meanwhile; begin anew with --restart";
+
+/// A file that was staged is not there.
+pub(super) fn missing(file: &dyn Display) -> Error {
+    Error::new(Kind::Output, "an output file that was written is missing").with("file", file).with("hint", ANEW)
+}
+
 /// A staged file has not the size that its writer reported.
 pub(super) fn wrong_size(file: &dyn Display, expected: u64, found: u64) -> Error {
     Error::new(Kind::Output, "an output file has not the size that was written")
         .with("file", file)
         .with("expected", format_args!("{expected} bytes"))
         .with("found", format_args!("{found} bytes"))
+        .with("hint", ANEW)
 }
 
 /// The files by their names below the folder, each once, with their sizes.

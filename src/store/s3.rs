@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::aws::s3::{Bucket, Receipt, Upload};
-use crate::error::{Error, Kind, Result};
-use crate::store::published::{Published, State, in_the_way, named, not_shared, published_name, wrong_size};
+use crate::error::Result;
+use crate::store::published::{Published, State, in_the_way, missing, named, not_shared, published_name, wrong_size};
 use crate::store::{Begin, PUBLISHED, UNFINISHED};
 
 /// A prefix in a bucket, taken as a folder.
@@ -76,9 +76,11 @@ impl S3Folder {
         self.bucket.put_whole(&self.key(name), bytes)
     }
 
-    /// Removes what is staged: the uploads that nobody will complete, and their receipts.
-    fn clear(&self) -> Result<()> {
-        self.bucket.abort_all(&self.bucket.list_uploads(&self.prefix)?)?;
+    /// Removes what is staged and called `mine…`: the uploads that nobody will complete, and all receipts.
+    fn clear(&self, mine: &str) -> Result<()> {
+        let mut uploads = self.bucket.list_uploads(&self.prefix)?;
+        uploads.retain(|upload| upload.key.rsplit('/').next().is_some_and(|name| name.starts_with(mine)));
+        self.bucket.abort_all(&uploads)?;
         self.forget_receipts()
     }
 
@@ -112,7 +114,7 @@ impl S3Staging {
         published.check_present(&folder.present()?, folder, overwrite)?;
         if published.state == State::Complete {
             // Nothing of anybody else is below the prefix, so these uploads are of a run that was killed.
-            folder.clear()?;
+            folder.clear("")?;
         }
         Ok(Self::open(folder))
     }
@@ -123,10 +125,7 @@ impl S3Staging {
             if folder.list()?.is_some() {
                 return Err(not_shared(folder));
             }
-            let mut uploads = folder.bucket.list_uploads(&folder.prefix)?;
-            uploads.retain(|upload| upload.key.rsplit('/').next().is_some_and(|name| name.starts_with(mine)));
-            folder.bucket.abort_all(&uploads)?;
-            folder.forget_receipts()?;
+            folder.clear(mine)?;
         }
         Ok(Self::open(folder))
     }
@@ -137,6 +136,19 @@ impl S3Staging {
         let receipts = self.receipts(&names, |_| true)?;
         self.folder.bucket.complete_all(&receipts)?;
         self.folder.forget_receipts()
+    }
+
+    /// Takes away what is staged; see [`OutputFolder::forget`](crate::store::OutputFolder::forget).
+    pub(super) fn forget(folder: &S3Folder, mine: &str) -> Result<()> {
+        match folder.list()?.unwrap_or_default().state {
+            State::Complete => folder.clear(mine),
+            State::Filling | State::Replacing => Ok(()),
+        }
+    }
+
+    /// Checks that the uploads are there, or the objects where they may be published already.
+    pub(super) fn check(&self, files: &[(PathBuf, u64)], published: bool) -> Result<()> {
+        self.receipts(&named(files)?, |_| published).map(drop)
     }
 
     pub(super) fn open(folder: &S3Folder) -> Self {
@@ -164,7 +176,7 @@ impl S3Staging {
         let earlier = earlier.unwrap_or_default();
         folder.bucket.delete(&earlier.without(&names).map(|name| folder.key(name)).collect::<Vec<_>>())?;
         folder.write_list(Published::complete(&names))?;
-        folder.clear()
+        folder.clear("")
     }
 
     /// The receipts of the staged files, each of the size that its writer reported. A publication that was cut short has none for what it
@@ -172,8 +184,7 @@ impl S3Staging {
     fn receipts(&self, names: &BTreeMap<String, u64>, may_be_there: impl Fn(&String) -> bool) -> Result<Vec<Receipt>> {
         let keys: Vec<_> = names.keys().map(|name| self.folder.receipt_key(name)).collect();
         let found = self.folder.bucket.get_all(&keys)?;
-        let missing =
-            |name: &str| Error::new(Kind::Output, "an output file that was written is missing").with("file", self.folder.place(name));
+        let missing = |name: &str| missing(&self.folder.place(name));
         let mut receipts = Vec::with_capacity(names.len());
         let mut published = Vec::new();
         for ((name, bytes), receipt) in names.iter().zip(found) {

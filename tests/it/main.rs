@@ -25,6 +25,7 @@ mod pipelines;
 mod program;
 mod python;
 mod readers;
+mod refused;
 mod rejects;
 mod resume;
 mod road;

@@ -466,3 +466,161 @@ fn a_run_that_was_taken_back_begins_anew() {
     assert!(!ran.stderr.contains("going on"), "{}", ran.stderr);
     assert_eq!(held(&server), held(&expected_in));
 }
+
+/// An export in which each file has an attribute of its own, so that no unit's Parquet file has all columns; too much to lie in a buffer.
+fn uneven(folder: &Folder, files: u64, items: u64) -> Vec<String> {
+    let file = |file: u64| {
+        let mut noise = file + 1;
+        let mut lines = String::new();
+        for item in 0..items {
+            let mut body = String::new();
+            for _ in 0..12 {
+                noise ^= noise << 13;
+                noise ^= noise >> 7;
+                noise ^= noise << 17;
+                let _ = write!(body, "{noise:016x}");
+            }
+            let _ = writeln!(
+                lines,
+                r#"{{"Item":{{"PK":{{"S":"WS#{file}"}},"SK":{{"S":"DOC#{item:06}"}},"EntityType":{{"S":"Document"}},"updatedAt":{{"S":"2026-01-07"}},"body":{{"S":"{body}"}},"own{file}":{{"N":"{}"}}}}}}"#,
+                item % 10,
+            );
+        }
+        let path = folder.join(&format!("data-{file}.json"));
+        fs::write(&path, lines).expect("the export can be written");
+        path
+    };
+    (0..files).map(file).collect()
+}
+
+/// A run that is killed when its first unit is done.
+fn stopped(export: &[String], sinks: &[&str], more: &[&str]) -> Run {
+    let run = Run::new(export, sinks, more);
+    let mut child = run.until(|| run.unit_is_done(1));
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child ends");
+    run
+}
+
+/// Whether no signal waits for the process any more.
+#[cfg(target_os = "linux")]
+fn has_its_signals(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process lives");
+    let pending = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:").or_else(|| line.strip_prefix("SigPnd:")));
+    pending.map(str::trim).all(|signals| signals.chars().all(|digit| digit == '0'))
+}
+
+/// The run stands still in the middle of the second of three files, since it writes it into a pipe that nobody reads.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_stops_a_run_that_mends_narrower_parquet_files_and_the_same_command_goes_on_to_the_same_bytes() {
+    let source = Folder::new();
+    let export = uneven(&source, 3, 3_000);
+    let more = ["--row-group-size", "128KiB", "--jobs", "1"];
+    let undisturbed = Run::new(&export, &["parquet"], &more);
+    undisturbed.to_its_end().expect(0);
+    for signal in ["INT", "TERM"] {
+        let run = stopped(&export, &["parquet"], &more);
+        let staged = |name: &str| run.folder.path().join("parquet/.dynamorph-unfinished/Document").join(name);
+        let pipe = staged("part-u00002-0000.mended");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts").success());
+        let child = run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let (sender, opened) = std::sync::mpsc::channel();
+        let reading = pipe.clone();
+        std::thread::spawn(move || sender.send(fs::File::open(reading)));
+        // Opens as soon as the run does.
+        let mut reader = opened.recv_timeout(Duration::from_mins(2)).expect("the run mends files").expect("the pipe can be read");
+        let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().expect("kill starts");
+        assert!(sent.success(), "the run ended too soon");
+        while !has_its_signals(child.id()) {
+            std::thread::yield_now();
+        }
+        std::io::copy(&mut reader, &mut std::io::sink()).expect("the pipe can be read");
+        let ran = Ran::of(child.wait_with_output().expect("a child ends")).expect(5);
+        assert!(ran.stderr.contains("stopped as asked") && ran.stderr.contains("goes on with: "), "{}", ran.stderr);
+        assert!(!run.folder.path().join("parquet/Document").exists(), "something was published");
+        let mended = [1, 2, 3].map(|unit| staged(&format!("part-u{unit:05}-0000.mended.json")).exists());
+        assert_eq!(mended, [true, false, false], "no further file is begun");
+        fs::remove_file(&pipe).expect("the pipe can be removed");
+        run.to_its_end().expect(0);
+        same_outcome(&undisturbed, &run, signal);
+    }
+}
+
+#[test]
+fn a_staged_file_that_is_missing_or_was_changed_ends_a_run_that_goes_on_and_is_named() {
+    let source = Folder::new();
+    let export = uneven(&source, 3, 1_000);
+    for kind in ["parquet", "import", "batch"] {
+        let run = stopped(&export, &[kind], &[]);
+        let unfinished = run.folder.path().join(kind).join(".dynamorph-unfinished");
+        let first: Value = serde_json::from_slice(&fs::read(run.work().join("units/unit-00001.json")).expect("a report")).expect("JSON");
+        let file = unfinished.join(first["written"][0]["files"][0]["path"].as_str().expect("a path"));
+        let bytes = fs::read(&file).expect("the file is staged");
+        let ends_with = |said: &str| {
+            let ran = run.to_its_end().expect(1);
+            assert!(ran.stderr.contains(said) && ran.stderr.contains(file.to_str().expect("UTF-8")), "{kind}: {}", ran.stderr);
+            assert!(ran.stderr.contains("begin anew with --restart"), "{kind}: {}", ran.stderr);
+            assert!(unfinished.exists() && !run.work().join("report.json").exists(), "{kind}");
+        };
+        // Only Parquet files have a checksum in the report.
+        if kind == "parquet" {
+            let mut changed = bytes.clone();
+            changed[bytes.len() / 2] ^= 1;
+            fs::write(&file, changed).expect("the file can be changed");
+            ends_with("an output file does not hold what was written");
+        }
+        fs::write(&file, [&bytes[..], b"x"].concat()).expect("the file can be changed");
+        ends_with("an output file has not the size that was written");
+        fs::remove_file(&file).expect("the file can be removed");
+        ends_with("an output file that was written is missing");
+        // What is as it was is gone on with; anew it goes anyway.
+        if kind == "parquet" {
+            fs::write(&file, &bytes).expect("the file can be put back");
+            run.to_its_end().expect(0);
+        } else {
+            Ran::of(run.command().arg("--restart").output().expect("the program starts")).expect(0);
+        }
+    }
+}
+
+#[test]
+fn a_mixed_type_that_cannot_be_text_leaves_no_stopped_run_and_the_corrected_pipeline_runs() {
+    let source = Folder::new();
+    let pipeline = source.join("pipeline.toml");
+    let write = |mixed: &str| {
+        let text = format!(
+            "version = 1\n[source]\nkey = {{ partition = \"PK\" }}\n[entity.Order]\nmatch = {{ PK = \"O#{{id}}\" }}\n[entity.Order.parquet]\nmixed = \"{mixed}\"\n"
+        );
+        fs::write(&pipeline, text).expect("the pipeline can be written");
+    };
+    let file = |name: &str, value: &str| {
+        let lines: Vec<_> = (0..1_000).map(|at| format!(r#"{{"Item":{{"PK":{{"S":"O#{name}{at:04}"}},"v":{value}}}}}"#)).collect();
+        fs::write(source.join(name), lines.join("\n")).expect("the data can be written");
+        source.join(name)
+    };
+    let export = [file("a", r#"{"S":"x"}"#), file("b", r#"{"L":[]}"#)];
+    let sinks: &[&str] = if cfg!(feature = "iceberg") { &["parquet", "iceberg"] } else { &["parquet"] };
+    for kind in sinks {
+        for stops in [false, true] {
+            let mut run = Run::new(&export, &[kind], &[]);
+            run.args[1].clone_from(&pipeline);
+            write("text");
+            // One that reads twice has not begun to write by then.
+            if stops && *kind == "parquet" {
+                let mut child = run.until(|| run.unit_is_done(1));
+                child.kill().expect("a child can be killed");
+                child.wait().expect("a child ends");
+            }
+            let ran = run.to_its_end().expect(1);
+            assert!(ran.stderr.contains("has values that have no text"), "{}", ran.stderr);
+            assert!(!run.folder.path().join(kind).join(".dynamorph-unfinished").exists(), "{kind}");
+            if !stops {
+                assert_eq!(fs::read_dir(run.folder.path()).expect("a folder").count(), 0, "{kind}: nothing stays");
+            }
+            write("json");
+            let ran = run.to_its_end().expect(0);
+            assert!(!ran.stderr.contains("going on"), "{}", ran.stderr);
+        }
+    }
+}

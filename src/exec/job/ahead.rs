@@ -48,15 +48,15 @@ impl Job {
             seen.kinds.iter().for_each(|(of, kinds)| ledger.kinds.entry(*of).or_default().add(*kinds));
             shapes.iter_mut().zip(&seen.shapes).for_each(|(all, shape)| all.merge(shape));
         }
-        ledger.check_kinds(&self.files)?;
-        self.check_exports(&ledger)?;
+        self.decided(ledger.check_kinds(&self.files))?;
+        self.decided(self.check_exports(&ledger))?;
         let mut again = !collisions.is_empty();
         for (at, sink) in self.sinks.iter().enumerate() {
             let written = reports.iter().map(|report| report.written[at].clone()).collect();
             let (findings, settled) = if again {
-                (sink.learn(&shapes)?, None)
+                (self.decided(sink.learn(&shapes))?, None)
             } else {
-                let Settled { findings, written } = sink.settle(&shapes, written)?;
+                let Settled { findings, written } = self.decided(sink.settle(&shapes, written, &self.options.stop.go_on()))?;
                 (findings, written)
             };
             for finding in findings {

@@ -43,14 +43,14 @@ use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Sink, Spawn, Writer, Written, WrittenFile};
+use crate::sink::{Encoder, Look, Sink, Spawn, Writer, Written, WrittenFile};
 use crate::store::{Begin, Location, OutputFolder};
 
 /// What the names of all files begin with but for those that Iceberg names.
 const MINE: &str = "dynamorph-";
 
 /// What the tables were when the run began, so that it goes on with the same; at the top of the sink's folder.
-const RUN: &str = ".dynamorph-iceberg.json";
+pub(crate) const RUN: &str = ".dynamorph-iceberg.json";
 
 /// The property of a table for its columns, as `--schema-out` writes them: a later run that appends looks for its own among them.
 const COLUMNS: &str = "dynamorph.columns";
@@ -430,6 +430,14 @@ impl Sink for IcebergSink {
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let tables = self.tables.get().ok_or_else(|| Error::new(Kind::Bug, "no schemas yet"))?;
         tables.parquet.writer(unit)
+    }
+
+    fn forget(&self) -> Result<()> {
+        self.folder.forget(MINE)
+    }
+
+    fn check(&self, written: &[Written], look: Look, published: bool) -> Result<()> {
+        self.parquet.check(written, look, published)
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {

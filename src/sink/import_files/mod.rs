@@ -26,7 +26,7 @@ use crate::error::{Error, Kind, Result};
 use crate::limits::thousands;
 use crate::model::{DatasetId, Format, Table, TableId, Targets};
 use crate::sink::table_folders::TableFolders;
-use crate::sink::{Encoder, Sink, Spawn, Writer, Written, WrittenFile};
+use crate::sink::{Encoder, Look, Sink, Spawn, Writer, Written, WrittenFile};
 use crate::store::{Begin, OutputFolder};
 use encode::Lines;
 use request::{Place, bulk_put_json, table_json};
@@ -169,6 +169,14 @@ impl Sink for ImportFiles {
 
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         Ok(Box::new(Objects::new(Arc::clone(&self.folders), self.options, self.limits, Arc::clone(&self.spawn), unit)?))
+    }
+
+    fn forget(&self) -> Result<()> {
+        self.folders.within().forget("")
+    }
+
+    fn check(&self, written: &[Written], _look: Look, published: bool) -> Result<()> {
+        self.folders.check(written.iter().flat_map(|unit| &unit.files), published)
     }
 
     /// Writes the requests for every table, also for one without items, so that an empty table can be made as well.

@@ -2,11 +2,12 @@
 //!
 //! Column chunks that stay as they are are copied, not decoded. A file of the final schema is not touched, so the call may be repeated.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use parquet::arrow::ProjectionMask;
@@ -17,6 +18,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::SchemaDescriptor;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Layouts;
@@ -30,19 +32,21 @@ use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
 use crate::shape::Shape;
-use crate::sink::{Spawn, Written, WrittenFile};
-use crate::store::{LocalStaging, OutputFolder, StagedFile, Staging};
+use crate::sink::{GoOn, Look, Spawn, Written, WrittenFile};
+use crate::store::{LocalStaging, OutputFolder, StagedFile, Staging, write_atomically};
 
-/// Brings all files to the final schemas; `None` where they must be written again from the items.
+/// Brings all files to the final schemas; `None` where they must be written again from the items. Where `go_on` fails, no further file is
+/// begun, and all that were begun have ended when this returns.
 ///
 /// # Errors
-/// When a file cannot be read or written.
+/// When a file cannot be read or written, and what `go_on` says.
 pub(super) fn mend(
     output: &OutputFolder,
     layouts: &Layouts,
     shapes: &[Shape],
     mut written: Vec<Written>,
     spawn: &Spawn,
+    go_on: &GoOn,
 ) -> Result<Option<Vec<Written>>> {
     if written.iter().any(|unit| unit.inexact) {
         return Ok(None);
@@ -68,6 +72,7 @@ pub(super) fn mend(
     let staging = Arc::new(staging);
     let mut jobs = Vec::new();
     for (unit, at, path, to, (shape, sort)) in narrow {
+        go_on()?;
         let source = Source::open(&staging.path(&path)?, sort)?;
         let way = Way::new(&source.layout, &to);
         if !way.is_exact(&source.layout, &to, shape) || !way.keeps_order(&source.layout, &to) {
@@ -76,27 +81,95 @@ pub(super) fn mend(
         jobs.push((unit, at, path, to, source));
     }
     let (sender, mended) = channel();
+    let failed = Arc::new(AtomicBool::new(false));
     for (unit, at, path, to, source) in jobs {
-        let (sender, staging) = (sender.clone(), staging.clone());
-        // Nobody listens any more when another file has failed; its error is the one that counts.
-        spawn(Box::new(move || drop(sender.send((unit, at, source.rewrite(&staging, &path, &to))))));
+        let (sender, staging, go_on, failed) = (sender.clone(), staging.clone(), go_on.clone(), failed.clone());
+        spawn(Box::new(move || {
+            // When another file has failed, its error is the one that counts.
+            if failed.load(Ordering::Acquire) {
+                return;
+            }
+            let mended = source.rewrite(&staging, &path, &to, &go_on);
+            failed.fetch_or(mended.is_err(), Ordering::AcqRel);
+            drop(sender.send((unit, at, mended)));
+        }));
     }
     drop(sender);
+    let mut cause = None;
     for (unit, at, mended) in mended {
-        let Mended { bytes, schema, sha256 } = mended?;
+        let Mended { bytes, schema, sha256 } = match mended {
+            Ok(mended) => mended,
+            Err(error) => {
+                cause.get_or_insert(error);
+                continue;
+            }
+        };
         let unit = &mut written[unit];
         let file = &mut unit.files[at];
         unit.bytes = unit.bytes - file.bytes + bytes;
         *file = WrittenFile { path: std::mem::take(&mut file.path), items: file.items, bytes, schema: Some(schema), sha256: Some(sha256) };
     }
-    Ok(Some(written))
+    match cause {
+        // Where somebody asked to stop, what else failed can wait until the run goes on.
+        Some(error) => go_on().and(Err(error)),
+        None => Ok(Some(written)),
+    }
+}
+
+/// Checks that files are as their units wrote them, or as a stopped run mended them.
+///
+/// # Errors
+/// Kind `Output` for the first that is missing or another.
+pub(super) fn check(output: &OutputFolder, written: &[Written], look: Look, published: bool) -> Result<()> {
+    let files = written.iter().flat_map(|unit| &unit.files);
+    let staging = output.staging()?;
+    // What is on its way to a bucket cannot be read back, and is never mended.
+    #[cfg_attr(not(feature = "s3"), expect(irrefutable_let_patterns, reason = "then all output is on this machine"))]
+    let Staging::Local(local) = &staging else {
+        let sizes: Vec<_> = files.map(|file| (file.path.clone(), file.bytes)).collect();
+        return staging.check(&sizes, published);
+    };
+    let check = |path: &Path, bytes, sha256: Option<&String>| {
+        local.check(&[(path.to_owned(), bytes)], published)?;
+        let Some(expected) = sha256.filter(|_| look == Look::Content) else { return Ok(()) };
+        let found = local.find(path, published)?;
+        let (_, sha256) = checksum(&found).map_err(|cause| unreadable(&found).caused_by(cause))?;
+        if sha256 == *expected { Ok(()) } else { Err(changed(&found, expected, &sha256)) }
+    };
+    for file in files {
+        if let Err(error) = check(&file.path, file.bytes, file.sha256.as_ref()) {
+            match Mended::read(local, &file.path) {
+                Some(mended) => check(&file.path, mended.bytes, Some(&mended.sha256))?,
+                None => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What a file is now.
+#[derive(Serialize, Deserialize)]
 struct Mended {
     bytes: u64,
     schema: u64,
     sha256: String,
+}
+
+impl Mended {
+    /// Where it is kept that a file is about to become this: the report of its unit says it only when all files are mended.
+    fn kept(staging: &LocalStaging, path: &Path) -> Result<PathBuf> {
+        staging.path(&path.with_extension("mended.json"))
+    }
+
+    fn keep(&self, staging: &LocalStaging, path: &Path) -> Result<()> {
+        let json = serde_json::to_vec(self).expect("texts and numbers can be written as JSON");
+        write_atomically(&Self::kept(staging, path)?, &json)
+    }
+
+    /// What a stopped run kept; it may not have come to replace the file.
+    fn read(staging: &LocalStaging, path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(Self::kept(staging, path).ok()?).ok()?).ok()
+    }
 }
 
 /// A file of a schema that is too narrow.
@@ -117,7 +190,8 @@ impl Source {
     }
 
     /// Writes the file once more, for another layout; what an earlier attempt mended stays as that left it.
-    fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>) -> Result<Mended> {
+    fn rewrite(&self, staging: &LocalStaging, path: &Path, to: &Arc<Layout>, go_on: &GoOn) -> Result<Mended> {
+        go_on()?;
         if self.layout.schema == to.schema {
             let (bytes, sha256) = checksum(&self.path).map_err(|cause| unreadable(&self.path).caused_by(cause))?;
             return Ok(Mended { bytes, schema: to.fingerprint()?, sha256 });
@@ -128,6 +202,7 @@ impl Source {
         let mut writer = file_writer(StagedFile::Local(staging.create(&beside)?), to, partition_of(&self.metadata))?;
         let failed = |cause| cannot_write(to, cause);
         for group in 0..self.metadata.metadata().num_row_groups() {
+            go_on()?;
             let batches = self.decode(group, &way, &copied, to)?;
             let mut out = writer.next_row_group().map_err(failed)?;
             for (place, column) in columns_of(to, batches)?.into_iter().enumerate() {
@@ -140,8 +215,10 @@ impl Source {
             out.close().map_err(failed)?;
         }
         let (bytes, sha256) = finish(writer, to)?;
+        let mended = Mended { bytes, schema: to.fingerprint()?, sha256 };
+        mended.keep(staging, path)?;
         staging.replace(path, &beside)?;
-        Ok(Mended { bytes, schema: to.fingerprint()?, sha256 })
+        Ok(mended)
     }
 
     /// The columns whose chunks are copied as they are: the column here, the column there, the leaves here.
@@ -229,6 +306,14 @@ fn checksum(path: &Path) -> io::Result<(u64, String)> {
             }
         }
     }
+}
+
+fn changed(path: &Path, expected: &str, found: &str) -> Error {
+    Error::new(Kind::Output, "an output file does not hold what was written")
+        .with("file", path.display())
+        .with("expected", format_args!("SHA-256 {expected}"))
+        .with("found", found)
+        .with("hint", "it was changed since the run was stopped; begin anew with --restart")
 }
 
 fn unreadable(path: &Path) -> Error {

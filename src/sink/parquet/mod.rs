@@ -71,7 +71,7 @@ use self::minority::Refusing;
 use crate::error::{Error, Kind, Result};
 use crate::model::{Dataset, DatasetId, Targets};
 use crate::shape::Shape;
-use crate::sink::{Encoder, Settled, Sink, Spawn, Writer, Written};
+use crate::sink::{Encoder, GoOn, Look, Settled, Sink, Spawn, Writer, Written};
 use crate::store::{Begin, OutputFolder};
 
 pub use self::ddl::{Ddl, Dialect, ddl};
@@ -277,9 +277,9 @@ impl Sink for ParquetSink {
         !Minorities::are_refused(&self.layouts.targets)
     }
 
-    fn settle(&self, shapes: &[Shape], written: Vec<Written>) -> Result<Settled> {
+    fn settle(&self, shapes: &[Shape], written: Vec<Written>, go_on: &GoOn) -> Result<Settled> {
         let findings = self.learn(shapes)?;
-        Ok(Settled { findings, written: mend::mend(&self.folder, &self.layouts, shapes, written, &self.spawn)? })
+        Ok(Settled { findings, written: mend::mend(&self.folder, &self.layouts, shapes, written, &self.spawn, go_on)? })
     }
 
     fn learn(&self, shapes: &[Shape]) -> Result<Vec<String>> {
@@ -316,6 +316,14 @@ impl Sink for ParquetSink {
     fn writer(&self, unit: u32) -> Result<Box<dyn Writer>> {
         let writer = write::ParquetWriter::new(self.folder.staging()?, unit, self.layouts.clone(), self.limits, self.spawn.clone());
         Ok(Box::new(Refusing::new(writer)))
+    }
+
+    fn forget(&self) -> Result<()> {
+        self.folder.forget("")
+    }
+
+    fn check(&self, written: &[Written], look: Look, published: bool) -> Result<()> {
+        mend::check(&self.folder, written, look, published)
     }
 
     fn commit(&self, written: &[Written]) -> Result<()> {

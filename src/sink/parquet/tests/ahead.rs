@@ -14,6 +14,10 @@ fn shape_of(dataset: &Dataset, items: &[Item<'_>]) -> Shape {
     shape
 }
 
+fn never_stops() -> GoOn {
+    Arc::new(|| Ok(()))
+}
+
 /// What is known of the items of a chunk.
 pub(super) fn seen<'i, 'a>(shape: Shape, items: &'i [Item<'a>]) -> Seen<'i, 'a> {
     Seen { dataset: DatasetId(0), shape: Arc::new(shape), values: ByAttribute::of(items) }
@@ -41,7 +45,7 @@ pub(super) fn written_ahead(
         }
         written.push(writer.finish(&mut Vec::new()).unwrap());
     }
-    let written = sink.settle(&[shape_of(dataset, items)], written).unwrap().written?;
+    let written = sink.settle(&[shape_of(dataset, items)], written, &never_stops()).unwrap().written?;
     for file in written.iter().flat_map(|unit| &unit.files) {
         let staged = dir.join(crate::store::UNFINISHED).join(&file.path);
         assert_eq!(std::fs::metadata(&staged).unwrap().len(), file.bytes);
@@ -123,6 +127,65 @@ proptest! {
     }
 }
 
+/// Writes each item in a unit of its own.
+fn units_of(sink: &dyn Fn() -> ParquetSink, dataset: &Dataset, items: &[Item<'_>]) -> Vec<Written> {
+    let unit = |(unit, item)| {
+        let first = sink();
+        let mut writer = first.writer(unit).unwrap();
+        let chunk = std::slice::from_ref(item);
+        let seen = [seen(shape_of(dataset, chunk), chunk)];
+        writer.write(first.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &seen).unwrap(), &mut Vec::new()).unwrap();
+        writer.finish(&mut Vec::new()).unwrap()
+    };
+    (1..).zip(items).map(unit).collect()
+}
+
+#[test]
+fn a_settlement_that_is_asked_to_stop_begins_no_further_file_and_the_same_call_finishes_it() {
+    let arena = Arena::new();
+    let targets = targets(&[("Doc", &[])]);
+    let wide = item(&arena, &[("a", Value::N("1.5")), ("b", Value::S("x"))]);
+    let items: Vec<_> = std::iter::repeat_n(item(&arena, &[("a", Value::N("1"))]), 3).chain([wide]).collect();
+    let shape = [shape_of(&targets.datasets[0], &items)];
+    let mut ends = Vec::new();
+    for asked_after in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let sink = || ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
+        sink().prepare(Begin::Anew).unwrap();
+        let written = units_of(&sink, &targets.datasets[0], &items);
+        let left = std::sync::atomic::AtomicI32::new(asked_after);
+        let go_on: GoOn = Arc::new(move || match left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) {
+            1.. => Ok(()),
+            _ => Err(Error::new(Kind::Interrupted, "stopped as asked")),
+        });
+        let ended = sink().settle(&shape, written.clone(), &go_on);
+        // What is staged is what was written, or what it was mended to; a run that goes on takes both.
+        sink().check(&written, Look::Content, false).unwrap();
+        let staged = |at: usize| dir.path().join(crate::store::UNFINISHED).join(&written[at].files[0].path);
+        let mended = (0..3).filter(|at| std::fs::metadata(staged(*at)).unwrap().len() != written[*at].files[0].bytes).count();
+        let settled = sink().settle(&shape, written.clone(), &never_stops()).unwrap().written.unwrap();
+        sink().check(&settled, Look::Content, false).unwrap();
+        let mut bytes = std::fs::read(staged(0)).unwrap();
+        bytes[6] ^= 1;
+        std::fs::write(staged(0), bytes).unwrap();
+        for written in [&written, &settled] {
+            sink().check(written, Look::Size, false).unwrap();
+            let error = sink().check(written, Look::Content, false).unwrap_err();
+            assert_eq!(error.message(), "an output file does not hold what was written");
+        }
+        match ended {
+            Err(error) => assert_eq!(error.kind(), Kind::Interrupted),
+            Ok(ended) => {
+                assert_eq!(ended.written.unwrap(), settled);
+                break;
+            }
+        }
+        ends.push(mended);
+    }
+    // Three are opened, then each is asked about at its begin and at its row group.
+    assert_eq!(ends, [0, 0, 0, 0, 0, 1, 1, 2, 2]);
+}
+
 #[test]
 fn what_is_settled_already_is_not_touched_again() {
     let arena = Arena::new();
@@ -131,24 +194,16 @@ fn what_is_settled_already_is_not_touched_again() {
     let sink = || ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
     sink().prepare(Begin::Anew).unwrap();
     let items = [item(&arena, &[("a", Value::N("1"))]), item(&arena, &[("a", Value::N("1.5")), ("b", Value::S("x"))])];
-    let mut written = Vec::new();
-    for (unit, item) in (1..).zip(&items) {
-        let first = sink();
-        let mut writer = first.writer(unit).unwrap();
-        let chunk = std::slice::from_ref(item);
-        let seen = [seen(shape_of(&targets.datasets[0], chunk), chunk)];
-        writer.write(first.encoder().encode_ahead(&outgoing(&[(0, chunk.to_vec())]), &seen).unwrap(), &mut Vec::new()).unwrap();
-        written.push(writer.finish(&mut Vec::new()).unwrap());
-    }
+    let written = units_of(&sink, &targets.datasets[0], &items);
     let shape = shape_of(&targets.datasets[0], &items);
-    let settled = sink().settle(std::slice::from_ref(&shape), written.clone()).unwrap().written.unwrap();
+    let settled = sink().settle(std::slice::from_ref(&shape), written.clone(), &never_stops()).unwrap().written.unwrap();
     assert_ne!(settled[0].files[0].schema, written[0].files[0].schema);
     assert_eq!(settled[1], written[1]);
     // A run that was killed before it had kept the new reports finds the file mended, with the same bytes.
-    assert_eq!(sink().settle(std::slice::from_ref(&shape), written.clone()).unwrap().written.unwrap(), settled);
+    assert_eq!(sink().settle(std::slice::from_ref(&shape), written.clone(), &never_stops()).unwrap().written.unwrap(), settled);
     let staged = dir.path().join(crate::store::UNFINISHED).join("Doc/part-u00001-0000.parquet");
     std::fs::remove_file(staged).unwrap();
-    assert_eq!(sink().settle(&[shape], settled.clone()).unwrap().written.unwrap(), settled);
+    assert_eq!(sink().settle(&[shape], settled.clone(), &never_stops()).unwrap().written.unwrap(), settled);
 }
 
 #[test]
