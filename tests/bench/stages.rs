@@ -17,7 +17,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 use dynamorph::Plan;
 use dynamorph::codec::{self, Record};
-use dynamorph::model::{Arena, Batch, EntityId, FileId, Origin, Row};
+use dynamorph::model::{Arena, Batch, ByAttribute, EntityId, FileId, Origin, Row};
 use dynamorph::plan::transform::Classifier;
 use dynamorph::shape::Shape;
 use dynamorph::sink::batch_files::BatchFiles;
@@ -146,6 +146,10 @@ fn route<'a>(plan: &Plan, chunk: &'a Chunk, arena: &'a Arena) -> Vec<Outgoing<'a
     carried.filter(|outgoing| !outgoing.rows.is_empty()).collect()
 }
 
+fn by_attribute<'r, 'a>(outgoing: &'r Outgoing<'a>) -> ByAttribute<'r, 'a> {
+    ByAttribute::of(outgoing.rows.iter().map(|row| &row.item))
+}
+
 /// Encodes what leaves, for each sink that takes it; and writes it, which compresses and makes it durable.
 fn encode(group: &mut BenchmarkGroup<'_, WallTime>, plan: &Plan, pipeline: &str, chunks: &[Chunk]) {
     let targets = Arc::new(plan.targets().clone());
@@ -157,14 +161,17 @@ fn encode(group: &mut BenchmarkGroup<'_, WallTime>, plan: &Plan, pipeline: &str,
         let parquet = ParquetSink::new(folder.path().join("parquet"), true, targets.clone(), at_once);
         let mut shapes: Vec<_> = targets.datasets.iter().map(Shape::of_dataset).collect();
         for outgoing in routed.iter().flatten() {
-            outgoing.rows.iter().for_each(|row| shapes[outgoing.dataset.index()].observe(&row.item));
+            shapes[outgoing.dataset.index()].observe_all(&by_attribute(outgoing));
         }
         parquet.set_shapes(&shapes).expect("the shapes are those of the items");
-        group.bench_function(format!("observe shapes, {pipeline}"), |bencher| {
+        group.bench_function(format!("values by attribute, {pipeline}"), |bencher| {
+            bencher.iter(|| routed.iter().flatten().for_each(|outgoing| drop(black_box(by_attribute(outgoing)))));
+        });
+        group.bench_function(format!("values by attribute and their shapes, {pipeline}"), |bencher| {
             bencher.iter(|| {
                 let mut shapes: Vec<_> = targets.datasets.iter().map(Shape::of_dataset).collect();
                 for outgoing in routed.iter().flatten() {
-                    outgoing.rows.iter().for_each(|row| shapes[outgoing.dataset.index()].observe(&row.item));
+                    shapes[outgoing.dataset.index()].observe_all(&by_attribute(outgoing));
                 }
                 shapes
             });
