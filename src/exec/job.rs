@@ -3,8 +3,9 @@
 mod ahead;
 mod unit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
@@ -144,8 +145,11 @@ impl Job {
             }
         };
         if let Found::NotLearned(shapes, _) = &found {
+            let mut told = BTreeSet::new();
             for sink in &self.sinks {
-                self.decided(sink.learn(shapes))?.into_iter().for_each(|finding| observer.event(Event::Warning(finding)));
+                // Several sinks may say the same of the same columns.
+                let findings = self.decided(sink.learn(shapes))?.into_iter().filter(|finding| told.insert(finding.clone()));
+                findings.for_each(|finding| observer.event(Event::Warning(finding)));
             }
         }
         if let Found::NotLearned(_, collisions) | Found::Learned(collisions) = found {
@@ -214,8 +218,26 @@ impl Job {
 
     /// The reports of the units that are done.
     fn reports(&self) -> Result<Vec<UnitReport>> {
-        let done = self.units.iter().filter(|unit| UnitReport::path(self.work.path(), unit.number).exists());
-        done.map(|unit| UnitReport::load(self.work.path(), unit.number)).collect()
+        let work = self.work.path();
+        let mut missing: Option<PathBuf> = None;
+        let mut reports = Vec::new();
+        for unit in &self.units {
+            let path = UnitReport::path(work, unit.number);
+            if !path.exists() {
+                missing.get_or_insert(path);
+                continue;
+            }
+            // Units are done one after the other.
+            if let Some(missing) = missing {
+                return Err(another_report(&missing));
+            }
+            let report = UnitReport::load(work, unit.number)?;
+            if report.unit != unit.number {
+                return Err(another_report(&path));
+            }
+            reports.push(report);
+        }
+        Ok(reports)
     }
 
     /// The units that a stopped run has done already, each with the lines it read.
@@ -447,6 +469,13 @@ enum Found {
     Learned(Collisions),
     /// All is written.
     Written,
+}
+
+/// The error about a report that is not as this run left it.
+fn another_report(path: &Path) -> Error {
+    Error::new(Kind::Output, "the report of a unit is missing or of another unit, though later ones are there")
+        .with("file", path.display())
+        .with("hint", "begin anew with --restart")
 }
 
 /// What was seen, without the values.

@@ -585,6 +585,31 @@ fn a_staged_file_that_is_missing_or_was_changed_ends_a_run_that_goes_on_and_is_n
 }
 
 #[test]
+fn a_report_that_is_missing_or_of_another_unit_ends_a_run_that_goes_on_and_is_named() {
+    let source = Folder::new();
+    let export = uneven(&source, 3, 1_000);
+    let run = stopped(&export, &["parquet"], &[]);
+    let report = |unit: u32| run.work().join(format!("units/unit-{unit:05}.json"));
+    let ends_with = |file: PathBuf| {
+        let ran = run.to_its_end().expect(1);
+        assert!(ran.stderr.contains("the report of a unit is missing or of another unit"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(file.to_str().expect("UTF-8")) && ran.stderr.contains("--restart"), "{}", ran.stderr);
+    };
+    let (first, last) = (report(1), report(3));
+    assert!(first.exists() && !last.exists(), "the run was stopped between");
+    let second = fs::read(report(2)).ok();
+    fs::copy(&first, report(2)).expect("the report can be copied");
+    ends_with(report(2));
+    fs::remove_file(&first).expect("the report can be removed");
+    ends_with(first.clone());
+    fs::rename(report(2), &first).expect("the report can be put back");
+    if let Some(second) = second {
+        fs::write(report(2), second).expect("the report can be put back");
+    }
+    run.to_its_end().expect(0);
+}
+
+#[test]
 fn a_mixed_type_that_cannot_be_text_leaves_no_stopped_run_and_the_corrected_pipeline_runs() {
     let source = Folder::new();
     let pipeline = source.join("pipeline.toml");

@@ -1,5 +1,7 @@
 //! Writing before all items were looked at, and settling it when they were.
 
+use std::collections::BTreeSet;
+
 use crate::error::Result;
 use crate::exec::event::{Event, Observer};
 use crate::exec::job::{Found, Job, Knowing};
@@ -51,6 +53,7 @@ impl Job {
         self.decided(ledger.check_kinds(&self.files))?;
         self.decided(self.check_exports(&ledger))?;
         let mut again = !collisions.is_empty();
+        let mut told = BTreeSet::new();
         for (at, sink) in self.sinks.iter().enumerate() {
             let written = reports.iter().map(|report| report.written[at].clone()).collect();
             let (findings, settled) = if again {
@@ -59,8 +62,11 @@ impl Job {
                 let Settled { findings, written } = self.decided(sink.settle(&shapes, written, &self.options.stop.go_on()))?;
                 (findings, written)
             };
+            // Several sinks may say the same of the same columns.
             for finding in findings {
-                observer.event(Event::Warning(finding));
+                if told.insert(finding.clone()) {
+                    observer.event(Event::Warning(finding));
+                }
             }
             match settled {
                 Some(settled) => reports.iter_mut().zip(settled).for_each(|(report, written)| report.written[at] = written),

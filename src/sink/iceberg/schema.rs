@@ -2,10 +2,15 @@
 //!
 //! An id never gets another meaning: what has the name and the type of a field that the table had keeps its id, all else gets a new one.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, Kind, Result};
 use crate::sink::parquet::{Column, ColumnType, FieldId};
+
+/// What the words about a field begin with that say its type in the items.
+const DOC: &str = "DynamoDB ";
 
 /// What a schema holds at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +64,29 @@ pub(super) type InWords<'w> = dyn Fn(&str) -> Option<String> + 'w;
 /// Gives the columns ids in a table that has these fields, and had `last_id` as its greatest id.
 ///
 /// # Errors
-/// Kind `Usage` when the table stays and a column has another type in it, or a row of it may not lack a field. `in_words` says of a column how its
+/// Kind `Usage` when the table stays and a column has another type in it, or a row of it may not lack a field; kind `Input` when two fields would
+/// have one full name. `in_words` says of a column how its
 /// values differ from those of the table, where it knows that better than the types.
 pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: Change, in_words: &InWords<'_>) -> Result<Numbered> {
     let wanted: Vec<_> = columns.iter().map(Field::of).collect();
     let mut numbering = Numbering { last_id, change, column: String::new(), differs: Vec::new() };
     let fields = numbering.fields(table, wanted, "");
+    // Two types of ours may be one of Iceberg: texts, and JSON as text.
+    for column in columns.iter().filter(|column| change == Change::Extend && table.iter().any(|field| field.name == column.name)) {
+        let is_told = numbering.differs.iter().any(|(told, _)| *told == column.name);
+        if let (false, Some(how)) = (is_told, in_words(&column.name)) {
+            numbering.differs.push((column.name.clone(), how));
+        }
+    }
     if numbering.differs.is_empty() {
+        if let Some(name) = full_name_of_two(&fields) {
+            return Err(Error::new(
+                Kind::Input,
+                "two fields of a table would have one name, and readers of Iceberg would refuse the table",
+            )
+            .with("name", &name)
+            .with("hint", format_args!("give the attribute `{name}` another name with `names` in the entity's [parquet]")));
+        }
         let ids = ids_of(columns, &fields);
         return Ok(Numbered { fields, ids, last_id: numbering.last_id });
     }
@@ -79,6 +100,25 @@ pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: 
     Err(Error::new(Kind::Usage, "the columns of the items do not fit the table they are to be appended to")
         .with("differs", differs.join("; "))
         .with("hint", "keep the columns of the first run with --schema-out and give them to each later one with --schema; or replace the table with --overwrite"))
+}
+
+/// A full name, with the way to the field in it, that two fields have: `a.b` beside the field `b` of `a`.
+fn full_name_of_two(fields: &[Field]) -> Option<String> {
+    fn add(field: &Field, way: &str, names: &mut BTreeSet<String>) -> Option<String> {
+        let name = format!("{way}{}", field.name);
+        let inside = format!("{name}.");
+        if !names.insert(name.clone()) {
+            return Some(name);
+        }
+        match &field.holds {
+            Holds::Plain(_) | Holds::Decimal { .. } => None,
+            Holds::List(element) => add(element, &inside, names),
+            Holds::Struct(fields) => fields.iter().find_map(|field| add(field, &inside, names)),
+            Holds::Map(parts) => add(&parts.0, &inside, names).or_else(|| add(&parts.1, &inside, names)),
+        }
+    }
+    let mut names = BTreeSet::new();
+    fields.iter().find_map(|field| add(field, "", &mut names))
 }
 
 struct Numbering {
@@ -121,7 +161,13 @@ impl Numbering {
                     field.id = known.id;
                     field.holds = self.holds(&known.holds, field.holds, &format!("{path}{}", field.name));
                     match fields.iter_mut().find(|kept| kept.id == field.id) {
-                        Some(kept) => kept.holds = field.holds,
+                        Some(kept) => {
+                            kept.holds = field.holds;
+                            // What was NULL alone has a type now. Words that others wrote stay.
+                            if kept.doc.as_ref().is_none_or(|doc| doc.starts_with(DOC)) {
+                                kept.doc = field.doc.or(kept.doc.take());
+                            }
+                        }
                         None => fields.push(field),
                     }
                 }
@@ -245,9 +291,9 @@ impl Field {
             }
         };
         let doc = column.dynamodb.as_deref().map(|kind| match (kind, column.json.as_deref()) {
-            ("json", Some("any")) => "DynamoDB JSON of a value".to_owned(),
-            ("json", Some(inside)) => format!("DynamoDB JSON of the inside of {inside}"),
-            _ => format!("DynamoDB {kind}"),
+            ("json", Some("any")) => format!("{DOC}JSON of a value"),
+            ("json", Some(inside)) => format!("{DOC}JSON of the inside of {inside}"),
+            _ => format!("{DOC}{kind}"),
         });
         Self { id: 0, name: column.name.clone(), required: false, holds, doc }
     }
@@ -393,6 +439,29 @@ mod tests {
         assert_eq!(numbered.last_id, 9);
         let inside: Vec<_> = numbered.ids.iter().map(|id| (id.id, id.inside.iter().map(|id| id.id).collect::<Vec<_>>())).collect();
         assert_eq!(inside, [(1, vec![]), (2, vec![5, 6]), (3, vec![7]), (4, vec![8, 9])]);
+    }
+
+    #[test]
+    fn no_two_fields_have_one_full_name() {
+        let wrapped = |name: &str| column(name, ColumnType::Struct(vec![column("b", ColumnType::Text)]));
+        let list = || column("l", ColumnType::List(Box::new(column("element", ColumnType::Text))));
+        for (columns, name) in
+            [([wrapped("a"), column("a.b", ColumnType::Text)], "a.b"), ([list(), column("l.element", ColumnType::Text)], "l.element")]
+        {
+            let told = number(&columns, &[], 0, Change::Replace, &|_| None).unwrap_err().to_string();
+            assert!(told.contains(&format!("name: {name}")), "{told}");
+        }
+        number(&[wrapped("a"), column("a.c", ColumnType::Text)], &[], 0, Change::Replace, &|_| None).unwrap();
+    }
+
+    #[test]
+    fn a_column_whose_type_is_of_two_meanings_is_refused_and_one_of_nulls_gets_the_words_of_its_type() {
+        let with = |kind: &str| Column { dynamodb: Some(kind.to_owned()), ..column("a", ColumnType::Text) };
+        let Numbered { fields, last_id, .. } = number(&[with("NULL")], &[], 0, Change::Replace, &|_| None).unwrap();
+        let extended = number(&[with("S")], &fields, last_id, Change::Extend, &|_| None).unwrap();
+        assert_eq!(extended.fields[0].doc.as_deref(), Some("DynamoDB S"));
+        let told = number(&[with("json")], &fields, last_id, Change::Extend, &|_| Some("texts and JSON".to_owned())).unwrap_err();
+        assert!(told.to_string().contains("differs: texts and JSON"), "{told}");
     }
 
     #[test]

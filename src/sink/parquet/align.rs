@@ -9,6 +9,9 @@ use super::lock::{Column, Holds, Inside, SchemaFile};
 use crate::model::Type;
 use crate::shape::{MapShape, Numbers, Shape, ValueShape};
 
+/// The most digits of a decimal.
+const DECIMAL_DIGITS: u8 = 38;
+
 impl Default for SchemaFile {
     fn default() -> Self {
         Self::new(None, BTreeMap::new())
@@ -65,8 +68,13 @@ pub(super) fn aligned(layout: &Layout, shape: &Shape, table: &[Column]) -> Vec<C
         {
             column.name.clone_from(&known.name);
         }
-        if let (true, Some(kind), true) = (is_new, wanted, table.iter().any(|known| known.name == column.name)) {
-            column.name = format!("{}__{}", column.name, kind.descriptor().to_lowercase());
+        if is_new && table.iter().any(|known| known.name == column.name) {
+            let what = match (wanted, &column.holds) {
+                (Some(kind), _) => kind.descriptor().to_lowercase(),
+                (None, Holds::AnyText) => "text".to_owned(),
+                (None, _) => "json".to_owned(),
+            };
+            column.name = format!("{}__{what}", column.name);
             while table.iter().chain(&columns).any(|known| known.name == column.name) {
                 column.name.push('_');
             }
@@ -91,7 +99,9 @@ fn joined(known: &Holds, wanted: &Holds, values: Option<&ValueShape>) -> Option<
         (known, wanted) if known == wanted => Some(known.clone()),
         // Where all was NULL, there is a column for text.
         (Holds::Null, Holds::Text | Holds::Digits | Holds::Json(_)) => Some(wanted.clone()),
-        (Holds::Decimal(digits, scale), Holds::Int64 | Holds::Decimal(..)) => fits(numbers()?, *digits, *scale).then(|| known.clone()),
+        (Holds::Decimal(digits, scale), Holds::Int64 | Holds::Decimal(..)) => roomy(numbers()?, *digits, *scale),
+        // As text that does not say what it was, which is asked for.
+        (Holds::Text | Holds::Digits, Holds::AnyText) => Some(Holds::AnyText),
         (Holds::Digits, Holds::Int64 | Holds::Decimal(..))
         | (Holds::AnyText, Holds::Text | Holds::Digits | Holds::Int64 | Holds::Decimal(..) | Holds::Bool) => Some(known.clone()),
         (Holds::Json(inside), wanted) => takes(*inside, wanted).then(|| known.clone()),
@@ -215,6 +225,14 @@ fn wanted_by(values: &ValueShape) -> Holds {
     Holds::of(&Form::of(values))
 }
 
+/// The decimal with so many digits after the point that takes these numbers, with more digits before it than the one there is where they need that;
+/// `None` where they have more after the point.
+fn roomy(numbers: Numbers, digits: u8, scale: u8) -> Option<Holds> {
+    let needed = u8::try_from(numbers.whole).ok()?.checked_add(scale)?;
+    let digits = digits.max(needed);
+    (digits <= DECIMAL_DIGITS && fits(numbers, digits, scale)).then_some(Holds::Decimal(digits, scale))
+}
+
 /// Whether such numbers fit a decimal.
 fn fits(numbers: Numbers, digits: u8, scale: u8) -> bool {
     numbers.malformed == 0 && numbers.scale <= u32::from(scale) && numbers.whole <= u32::from(digits.saturating_sub(scale))
@@ -239,7 +257,7 @@ fn takes(inside: Inside, wanted: &Holds) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Arena, Item, Value};
+    use crate::model::{Arena, Dataset, Declared, Item, Mixed, Value};
 
     fn shape(values: &[Value<'_>]) -> Shape {
         let mut shape = Shape::new::<&str>(&[]);
@@ -260,11 +278,38 @@ mod tests {
     fn integers_go_to_a_decimal_whose_digits_suffice() {
         let known = Holds::Decimal(5, 2);
         assert_eq!(join(&known, &Holds::Int64, &[Value::N("123")]), Some(known.clone()));
-        assert_eq!(join(&known, &Holds::Int64, &[Value::N("1234")]), None);
+        assert_eq!(join(&known, &Holds::Int64, &[Value::N("1234")]), Some(Holds::Decimal(6, 2)), "more digits before the point");
+        assert_eq!(join(&Holds::Decimal(38, 37), &Holds::Int64, &[Value::N("12")]), None, "a decimal has 38 digits at the most");
+        assert_eq!(join(&Holds::Decimal(3, 2), &Holds::Decimal(3, 1), &[Value::N("12.50")]), Some(Holds::Decimal(4, 2)));
         assert_eq!(join(&known, &Holds::Decimal(3, 1), &[Value::N("12.5")]), Some(known.clone()));
         assert_eq!(join(&known, &Holds::Decimal(4, 3), &[Value::N("1.255")]), None);
         assert_eq!(join(&Holds::Int64, &Holds::Decimal(3, 1), &[Value::N("12.5")]), None);
         assert_eq!(join(&Holds::Digits, &Holds::Int64, &[Value::N("1")]), Some(Holds::Digits));
+    }
+
+    #[test]
+    fn text_and_json_of_any_value_are_never_one_column() {
+        assert_eq!(join(&Holds::Text, &Holds::Json(Inside::Any), &[Value::S("a"), Value::N("1")]), None);
+        assert_eq!(join(&Holds::Text, &Holds::AnyText, &[Value::S("a"), Value::N("1")]), Some(Holds::AnyText));
+        let table = |holds| [Column { name: "a".to_owned(), attribute: Some("a".to_owned()), holds }];
+        let values = [Value::S("a"), Value::N("1")];
+        for (mixed, known, name) in
+            [(Mixed::Json, Holds::Text, "a__json"), (Mixed::Text, Holds::Int64, "a__text"), (Mixed::Text, Holds::Text, "a")]
+        {
+            let declared = Declared { mixed, ..Declared::default() };
+            let dataset = Dataset { name: "E".to_owned(), declared, ..Dataset::default() };
+            let shape = shape(&values);
+            let columns = aligned(&Layout::of(&dataset, &shape, None), &shape, &table(known));
+            assert_eq!(columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), [name]);
+        }
+        // Inside of a struct there is no other name.
+        let inner = |holds| Holds::List(Box::new(holds));
+        let values = [Value::L(&[Value::M(&[("k", Value::S("x"))])]), Value::L(&[Value::M(&[("k", Value::N("1"))])])];
+        let wanted = wanted_by(shape(&values).attribute("a").unwrap());
+        let known = inner(Holds::Struct(vec![("k".to_owned(), Holds::Text)]));
+        let column = Column { name: "a".to_owned(), attribute: Some("a".to_owned()), holds: wanted };
+        let told = differs(&column, &shape(&values), &table(known)).unwrap();
+        assert!(told.contains("`a[].k` takes text in the table"), "{told}");
     }
 
     #[test]

@@ -335,6 +335,12 @@ impl Layout {
                 findings.push(format!("{entity}: {misfit} of {all} values of `{name}` do not fit {column}; they are in {place}"));
             }
         }
+        for (name, column) in declared.names.iter().filter(|(name, column)| name != column && shape.attribute(name).is_some()) {
+            if let Some((field, _)) = self.values_of(column).next().filter(|(field, _)| field.name() != column) {
+                let own = field.name();
+                findings.push(format!("{entity}: `{name}` is in the column `{column}`, as declared; `{column}` itself is in `{own}`"));
+            }
+        }
         let others: BTreeSet<_> = declared.attributes().filter(|name| !declared.types.contains_key(*name)).collect();
         for name in others.into_iter().filter(|name| shape.attribute(name).is_none()) {
             findings.push(format!("{entity}: no item has `{name}`, of which something is declared"));

@@ -8,7 +8,7 @@ use super::ddl::Dialect;
 use super::form::{Form, JsonForm, NumberForm};
 use crate::error::{Error, Kind, Result};
 use crate::model::time::Unit;
-use crate::model::{ColumnType, Type};
+use crate::model::{ColumnType, Dataset, Mixed, Type};
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
@@ -88,6 +88,60 @@ pub(super) enum Inside {
     Ss,
     Ns,
     Bs,
+}
+
+/// Checks that a schema has the types which only a declaration gives just where the pipeline declares them: what they do to values is counted, and
+/// taken into account when targets are compared, by the declaration.
+///
+/// # Errors
+/// Kind `Input` for the first attribute of which the two say different things.
+pub(super) fn check_declared(dataset: &Dataset, columns: &[Column]) -> Result<()> {
+    let declared = &dataset.declared;
+    let name = |kind: Option<ColumnType>| kind.map_or_else(|| "no declared type".to_owned(), |kind| kind.to_string());
+    let disagree = |attribute: &str, found: String, expected: String, toml: String| {
+        Error::new(Kind::Input, "the schema and the pipeline disagree about a column")
+            .with("dataset", &dataset.name)
+            .with("attribute", attribute)
+            .with("in the schema", found)
+            .with("in the pipeline", expected)
+            .with("hint", format_args!("{toml}, or write a new schema with --schema-out and without --schema"))
+    };
+    let says = |kind: &str| format!("declare `types = {{ … = \"{kind}\" }}` for it in the entity's [parquet]");
+    for Column { attribute, holds, .. } in columns {
+        let Some(attribute) = attribute.as_deref() else { continue };
+        let (of_schema, of_pipeline) = (holds.declared(), declared.types.get(attribute).copied());
+        if let Some(kind) = of_schema
+            && of_pipeline != of_schema
+        {
+            return Err(disagree(attribute, kind.to_string(), name(of_pipeline), says(&kind.to_string())));
+        }
+        if *holds == Holds::AnyText && declared.mixed(attribute) != Mixed::Text {
+            let toml = "declare `mixed = { … = \"text\" }` for it in the entity's [parquet]".to_owned();
+            return Err(disagree(attribute, "S, N and BOOL as text".to_owned(), "no such declaration".to_owned(), toml));
+        }
+    }
+    for (attribute, kind) in &declared.types {
+        let only_declared = matches!(kind, ColumnType::Timestamp | ColumnType::Epoch(_) | ColumnType::Double);
+        let mut of_attribute = columns.iter().filter(|column| column.attribute.as_ref() == Some(attribute)).peekable();
+        if only_declared && of_attribute.peek().is_some() && of_attribute.all(|column| column.holds.declared() != Some(*kind)) {
+            return Err(disagree(attribute, "another type".to_owned(), kind.to_string(), "take the declaration back".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+impl Holds {
+    /// The type that only a declaration gives a column.
+    fn declared(&self) -> Option<ColumnType> {
+        match self {
+            Holds::Double => Some(ColumnType::Double),
+            Holds::Timestamp(Moments::Iso) => Some(ColumnType::Timestamp),
+            Holds::Timestamp(Moments::EpochS) => Some(ColumnType::Epoch(Unit::Seconds)),
+            Holds::Timestamp(Moments::EpochMs) => Some(ColumnType::Epoch(Unit::Millis)),
+            Holds::Timestamp(Moments::EpochUs) => Some(ColumnType::Epoch(Unit::Micros)),
+            _ => None,
+        }
+    }
 }
 
 impl SchemaFile {
@@ -250,5 +304,34 @@ impl Holds {
             Holds::Map(value) => Form::map_of(value.form()?),
             Holds::Json(inside) => Form::Json(inside.form()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Declared;
+
+    #[test]
+    fn a_schema_has_declared_types_just_where_the_pipeline_declares_them() {
+        let dataset = |declared| Dataset { name: "Order".to_owned(), declared, ..Dataset::default() };
+        let typed = |kind: ColumnType| Declared { types: [("p".to_owned(), kind)].into(), ..Declared::default() };
+        let mixed = || Declared { mixed_of: [("p".to_owned(), Mixed::Text)].into(), ..Declared::default() };
+        let column = |holds| [Column { name: "p".to_owned(), attribute: Some("p".to_owned()), holds }];
+        let millis = Holds::Timestamp(Moments::EpochMs);
+        for (holds, declared, toml) in [
+            (Holds::Double, typed(ColumnType::Double), "types = { … = \"double\" }"),
+            (Holds::Timestamp(Moments::Iso), typed(ColumnType::Timestamp), "types = { … = \"timestamp\" }"),
+            (millis.clone(), typed(ColumnType::Epoch(Unit::Millis)), "types = { … = \"timestamp(epoch_ms)\" }"),
+            (Holds::AnyText, mixed(), "mixed = { … = \"text\" }"),
+        ] {
+            check_declared(&dataset(declared), &column(holds.clone())).unwrap();
+            let told = check_declared(&dataset(Declared::default()), &column(holds)).unwrap_err().to_string();
+            assert!(told.contains(toml) && told.contains("attribute: p") && told.contains("dataset: Order"), "{told}");
+        }
+        let told = check_declared(&dataset(typed(ColumnType::Double)), &column(Holds::Int64)).unwrap_err().to_string();
+        assert!(told.contains("in the pipeline: double") && told.contains("take the declaration back"), "{told}");
+        check_declared(&dataset(typed(ColumnType::Epoch(Unit::Seconds))), &column(millis)).unwrap_err();
+        check_declared(&dataset(Declared::default()), &column(Holds::Decimal(5, 2))).unwrap();
     }
 }

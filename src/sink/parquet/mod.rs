@@ -163,7 +163,7 @@ impl ParquetSink {
     /// The same sink with the columns of a schema, for the datasets that are in it, and the names of the engine that it was made for.
     ///
     /// # Errors
-    /// Kind `Input` when there can be no such columns; kind `Usage` when the sink has the names of another engine.
+    /// Kind `Input` when there can be no such columns, or they have types that the pipeline does not declare; kind `Usage` when the sink has the names of another engine.
     pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
         let (targets, dialect, zstd) = (self.layouts.targets.clone(), schema.dialect, self.layouts.zstd);
         if self.layouts.dialect.is_some_and(|asked| Some(asked) != dialect) {
@@ -177,7 +177,10 @@ impl ParquetSink {
             schema
                 .datasets
                 .get(&dataset.name)
-                .map(|columns| Ok(Arc::new(Layout::pinned(dataset, columns, dialect)?.with_zstd(zstd))))
+                .map(|columns| {
+                    lock::check_declared(dataset, columns)?;
+                    Ok(Arc::new(Layout::pinned(dataset, columns, dialect)?.with_zstd(zstd)))
+                })
                 .transpose()
         });
         let pinned = pinned.collect::<Result<_>>()?;
