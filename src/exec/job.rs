@@ -147,9 +147,7 @@ impl Job {
         if let Found::NotLearned(shapes, _) = &found {
             let mut told = BTreeSet::new();
             for sink in &self.sinks {
-                // Several sinks may say the same of the same columns.
-                let findings = self.decided(sink.learn(shapes))?.into_iter().filter(|finding| told.insert(finding.clone()));
-                findings.for_each(|finding| observer.event(Event::Warning(finding)));
+                say_once(self.decided(sink.learn(shapes))?, &mut told, observer);
             }
         }
         if let Found::NotLearned(_, collisions) | Found::Learned(collisions) = found {
@@ -469,6 +467,15 @@ enum Found {
     Learned(Collisions),
     /// All is written.
     Written,
+}
+
+/// Tells what was not told yet: several sinks may say the same of the same columns.
+fn say_once(findings: Vec<String>, told: &mut BTreeSet<String>, observer: &mut dyn Observer) {
+    for finding in findings {
+        if told.insert(finding.clone()) {
+            observer.event(Event::Warning(finding));
+        }
+    }
 }
 
 /// The error about a report that is not as this run left it.

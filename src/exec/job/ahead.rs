@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::exec::event::{Event, Observer};
-use crate::exec::job::{Found, Job, Knowing};
+use crate::exec::event::Observer;
+use crate::exec::job::{Found, Job, Knowing, say_once};
 use crate::exec::keys;
 use crate::exec::ledger::Ledger;
 use crate::exec::state;
@@ -62,12 +62,7 @@ impl Job {
                 let Settled { findings, written } = self.decided(sink.settle(&shapes, written, &self.options.stop.go_on()))?;
                 (findings, written)
             };
-            // Several sinks may say the same of the same columns.
-            for finding in findings {
-                if told.insert(finding.clone()) {
-                    observer.event(Event::Warning(finding));
-                }
-            }
+            say_once(findings, &mut told, observer);
             match settled {
                 Some(settled) => reports.iter_mut().zip(settled).for_each(|(report, written)| report.written[at] = written),
                 None => again = true,

@@ -65,8 +65,7 @@ pub(super) type InWords<'w> = dyn Fn(&str) -> Option<String> + 'w;
 ///
 /// # Errors
 /// Kind `Usage` when the table stays and a column has another type in it, or a row of it may not lack a field; kind `Input` when two fields would
-/// have one full name. `in_words` says of a column how its
-/// values differ from those of the table, where it knows that better than the types.
+/// have one full name. `in_words` says of a column how its values differ from those of the table, where it knows that better than the types.
 pub(super) fn number(columns: &[Column], table: &[Field], last_id: i32, change: Change, in_words: &InWords<'_>) -> Result<Numbered> {
     let wanted: Vec<_> = columns.iter().map(Field::of).collect();
     let mut numbering = Numbering { last_id, change, column: String::new(), differs: Vec::new() };

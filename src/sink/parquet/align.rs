@@ -7,10 +7,8 @@ use super::form::Form;
 use super::layout::Layout;
 use super::lock::{Column, Holds, Inside, SchemaFile};
 use crate::model::Type;
+use crate::model::number::DIGITS;
 use crate::shape::{MapShape, Numbers, Shape, ValueShape};
-
-/// The most digits of a decimal.
-const DECIMAL_DIGITS: u8 = 38;
 
 impl Default for SchemaFile {
     fn default() -> Self {
@@ -230,7 +228,7 @@ fn wanted_by(values: &ValueShape) -> Holds {
 fn roomy(numbers: Numbers, digits: u8, scale: u8) -> Option<Holds> {
     let needed = u8::try_from(numbers.whole).ok()?.checked_add(scale)?;
     let digits = digits.max(needed);
-    (digits <= DECIMAL_DIGITS && fits(numbers, digits, scale)).then_some(Holds::Decimal(digits, scale))
+    (usize::from(digits) <= DIGITS && fits(numbers, digits, scale)).then_some(Holds::Decimal(digits, scale))
 }
 
 /// Whether such numbers fit a decimal.

@@ -65,7 +65,8 @@ impl ParquetSink {
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let known = tables.datasets.get(&dataset.name).map_or(&[][..], Vec::as_slice);
-            let in_words = |name: &str| differs(layout.columns().iter().find(|column| column.name == name)?, shape, known);
+            let own = layout.columns();
+            let in_words = |name: &str| differs(own.iter().find(|column| column.name == name)?, shape, known);
             let Files { stem, ids } = choose(id, dataset, &columns, &in_words)?;
             layouts.push(Some(Arc::new(layout.with_zstd(zstd).numbered(stem, &ids))));
         }

@@ -16,8 +16,8 @@ use rustc_hash::FxHashSet;
 use super::encode::Batch;
 use super::layout::Layout;
 use super::sparse::Packed;
+use super::write::cannot_write;
 use crate::error::Result;
-use crate::sink::parquet::write::cannot_write;
 
 /// So many values of a batch are looked at, at the most.
 const OF_A_BATCH: usize = 256;
@@ -58,8 +58,9 @@ fn properties(of_layout: &WriterProperties, layout: &Layout, batches: &[Batch]) 
 /// layout's size for dictionaries.
 fn are_different(place: usize, kind: &DataType, batches: &[Batch]) -> bool {
     let arrays = batches.iter().filter_map(|batch| {
-        let (_, packed) = batch.columns.iter().find(|(known, _)| *known == place)?;
-        match packed {
+        // The columns of a batch are in the order of their places.
+        let at = batch.columns.binary_search_by_key(&place, |(known, _)| *known).ok()?;
+        match &batch.columns[at].1 {
             Packed::Whole(array) => Some(array.as_ref()),
             // Of few values nothing is said.
             Packed::Sparse { .. } | Packed::Struct { .. } => None,

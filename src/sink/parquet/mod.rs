@@ -163,7 +163,8 @@ impl ParquetSink {
     /// The same sink with the columns of a schema, for the datasets that are in it, and the names of the engine that it was made for.
     ///
     /// # Errors
-    /// Kind `Input` when there can be no such columns, or they have types that the pipeline does not declare; kind `Usage` when the sink has the names of another engine.
+    /// Kind `Input` when there can be no such columns, or they have types that the pipeline does not declare; kind `Usage` when the sink has the names of
+    /// another engine.
     pub fn with_schema(self, schema: &SchemaFile) -> Result<Self> {
         let (targets, dialect, zstd) = (self.layouts.targets.clone(), schema.dialect, self.layouts.zstd);
         if self.layouts.dialect.is_some_and(|asked| Some(asked) != dialect) {
