@@ -20,15 +20,15 @@ use super::write::cannot_write;
 use crate::error::Result;
 
 /// So many values of a batch are looked at, at the most.
-const OF_A_BATCH: usize = 256;
+const OF_A_BATCH: usize = 512;
 
 /// And so many in all.
 const VALUES: usize = 2048;
 
-/// Writers for the leaves of a row group with these rows.
-pub(super) fn writers(layout: &Layout, batches: &[Batch]) -> Result<Vec<ArrowColumnWriter>> {
+/// Writers for the leaves of a row group that begins with these batches and has about so many rows.
+pub(super) fn writers(layout: &Layout, batches: &[Batch], rows: usize) -> Result<Vec<ArrowColumnWriter>> {
     let settings = layout.file()?;
-    let properties = properties(&settings.properties, layout, batches);
+    let properties = properties(&settings.properties, layout, batches, rows);
     let made = || -> std::result::Result<_, ParquetError> {
         // The factory copies schema and settings from a writer; which file that writes to does not matter.
         let nowhere = SerializedFileWriter::new(std::io::sink(), settings.schema.clone(), properties.into())?;
@@ -38,13 +38,12 @@ pub(super) fn writers(layout: &Layout, batches: &[Batch]) -> Result<Vec<ArrowCol
     made().map_err(|cause| cannot_write(layout, cause))
 }
 
-fn properties(of_layout: &WriterProperties, layout: &Layout, batches: &[Batch]) -> WriterProperties {
-    let rows = batches.iter().map(|batch| batch.rows as u64).sum::<u64>().max(1);
+fn properties(of_layout: &WriterProperties, layout: &Layout, batches: &[Batch], rows: usize) -> WriterProperties {
     let mut builder = of_layout.clone().into_builder();
     for (place, field) in layout.schema.fields().iter().enumerate() {
         let column = ColumnPath::from(field.name().as_str());
         if of_layout.bloom_filter_properties(&column).is_some() {
-            builder = builder.set_column_bloom_filter_max_ndv(column.clone(), rows);
+            builder = builder.set_column_bloom_filter_max_ndv(column.clone(), rows.max(1) as u64);
         }
         // A dictionary of values that hardly ever come again grows until it is given up.
         if of_layout.dictionary_enabled(&column) && are_different(place, field.data_type(), batches) {

@@ -26,8 +26,9 @@ use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::layout::Layout;
 use super::read::partition_of;
+use super::row_group::RowGroup;
 use super::sparse::Packed;
-use super::write::{Lent, cannot_write, columns_of, file_writer, finish, folder};
+use super::write::{Lent, cannot_write, file_writer, finish, folder};
 use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -205,7 +206,9 @@ impl Source {
             go_on()?;
             let batches = self.decode(group, &way, &copied, to)?;
             let mut out = writer.next_row_group().map_err(failed)?;
-            for (place, column) in columns_of(to, batches)?.into_iter().enumerate() {
+            let mut row_group = RowGroup::new(to, &batches, batches.iter().map(|batch| batch.rows).sum())?;
+            row_group.add(to, batches)?;
+            for (place, column) in row_group.into_columns().into_iter().enumerate() {
                 match copied.iter().find(|(_, target, _)| *target == place) {
                     Some((_, _, leaves)) => leaves.clone().try_for_each(|leaf| self.copy(group, leaf, &mut out)),
                     None => column.encode().and_then(|chunks| chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut out))),

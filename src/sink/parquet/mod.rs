@@ -58,6 +58,7 @@ mod minority;
 mod naming;
 mod partition;
 mod read;
+mod row_group;
 mod sort;
 mod sparse;
 mod write;

@@ -5,6 +5,7 @@ mod ahead;
 mod appended;
 mod drifted;
 mod laid_out;
+mod pieces;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -565,7 +566,8 @@ fn three_datasets(arena: &Arena) -> (Arc<Targets>, Chunks<'_>) {
     (targets(&[("Big", &[]), ("Small", &[]), ("Empty", &[])]), (0..60).map(chunk).collect())
 }
 
-const SMALL: Limits = Limits { row_group: 40_000, buffered: 50_000, file: 4_000, in_flight: 2, job: 1000 };
+const SMALL: Limits =
+    Limits { row_group: 40_000, buffered: 50_000, piece: 10_000, encoder: 100, file: 4_000, in_flight: 40_000, job: 1000 };
 
 fn files_below(dir: &Path, written: &Written) -> BTreeMap<String, Vec<u8>> {
     written.files.iter().map(|file| (file.path.display().to_string(), std::fs::read(dir.join(&file.path)).unwrap())).collect()
@@ -648,7 +650,7 @@ fn what_waits_in_memory_stays_below_the_limit_and_few_row_groups_are_in_flight()
             }));
         })
     };
-    let limits = Limits { row_group: 1_000_000, buffered: 50_000, job: usize::MAX, ..SMALL };
+    let limits = Limits { row_group: 1_000_000, buffered: 50_000, in_flight: 25_000, job: usize::MAX, ..SMALL };
     let sink = ParquetSink::new(dir.path().to_owned(), false, targets.clone(), at_once());
     sink.prepare(Begin::Anew).unwrap();
     sink.set_shapes(&shapes_of(3, &chunks)).unwrap();

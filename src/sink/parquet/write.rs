@@ -8,9 +8,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use arrow::array::new_null_array;
-use arrow::datatypes::FieldRef;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::ZstdLevel;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -19,13 +16,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::Layouts;
 use super::convert::{Way, convert};
-use super::encode::{Batch, rows_at_once};
-use super::form::Form;
-use super::group;
+use super::encode::Batch;
 use super::layout::Layout;
 use super::partition::{self, PARTITION, Partition};
-use super::sort::{Order, whole};
-use super::sparse::Packed;
+use super::row_group::{Part, RowGroup};
 use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -35,26 +29,40 @@ use crate::store::{StagedFile, Staging};
 
 /// Sizes that decide where row groups and files end, and how much waits in memory.
 ///
-/// The memory of a writer is at most `buffered`, one payload, `in_flight` row groups and what the encoders of those hold, twice where rows are
-/// sorted; and what the open files have to remember of their row groups, some 64 MiB at the most.
+/// The memory of a writer is at most `buffered`, one payload, `in_flight` and what the encoders of that hold, twice where rows are sorted; and what
+/// the open files have to remember of their row groups, some 64 MiB at the most. Mostly it is far less, since of row groups what is encoded is
+/// kept compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// A dataset's batches become a row group when they have this many bytes in memory.
     pub row_group: usize,
-    /// The batches of all datasets together have at most this many bytes in memory; above, the largest becomes a row group.
+    /// The batches of all datasets together have at most this many bytes in memory, those that are encoded for a row group that goes on counted
+    /// with; above, the largest becomes a row group.
     pub buffered: usize,
+    /// When so many bytes of batches wait for a row group, they are encoded ahead of the rest of it.
+    pub piece: usize,
+    /// So much memory is counted for each leaf column of a row group that goes on.
+    pub encoder: usize,
     /// A file ends with the row group that makes it this long, in bytes.
     pub file: usize,
-    /// Row groups in the pool at a time.
+    /// Bytes of batches in the pool at a time; one row group, or piece of one, always passes.
     pub in_flight: usize,
-    /// The columns of a row group are shared out in jobs of about this many bytes in memory.
+    /// The columns of what is encoded are shared out in jobs of about this many bytes in memory.
     pub job: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
-        Self { row_group: 32 * MIB, buffered: 64 * MIB, file: 512 * MIB, in_flight: 2, job: 4 * MIB }
+        Self {
+            row_group: 32 * MIB,
+            buffered: 64 * MIB,
+            piece: 2 * MIB,
+            encoder: 32 << 10,
+            file: 512 * MIB,
+            in_flight: 8 * MIB,
+            job: MIB / 2,
+        }
     }
 }
 
@@ -108,8 +116,8 @@ pub(super) struct ParquetWriter {
     open: VecDeque<Place>,
     /// Bytes of all batches that wait for their row group.
     buffered: usize,
-    /// Row groups in the pool, the oldest first.
-    in_flight: VecDeque<RowGroup>,
+    /// What is in the pool, the oldest first.
+    in_flight: VecDeque<Task>,
     written: Written,
 }
 
@@ -118,6 +126,12 @@ const COLUMN_CHUNKS: usize = 32 * 1024;
 
 /// And with the one that brings all open files to so many, were they all like it.
 const COLUMN_CHUNKS_IN_ALL: usize = 4 * COLUMN_CHUNKS;
+
+/// With more leaf columns than this, a row group is encoded as a whole.
+const MOST_AHEAD: usize = 512;
+
+/// Rows that are expected of a row group that goes on, at the most: what their Bloom filters have room for, 8 MiB a key.
+const MOST_EXPECTED: usize = 4 << 20;
 
 /// Files that are open at a time.
 const OPEN_FILES: usize = 64;
@@ -132,9 +146,24 @@ struct Place {
 /// What there is for a place.
 #[derive(Default)]
 struct Waiting {
-    batches: Vec<Batch>,
+    /// In memory, of the row group that is not ended: what was given to the pool, and what was not.
+    given: usize,
     bytes: usize,
+    batches: Vec<Batch>,
+    /// Of these bytes it was looked whether they can be given ahead, and the layout then.
+    looked: usize,
+    layout: Option<Arc<Layout>>,
+    begun: Option<Begun>,
     file: Option<OpenFile>,
+}
+
+/// A row group of which something was given to the pool, and more may come.
+struct Begun {
+    layout: Arc<Layout>,
+    /// Rows given.
+    rows: usize,
+    /// `None` while the pool has it.
+    row_group: Option<RowGroup>,
 }
 
 #[derive(Default)]
@@ -179,35 +208,14 @@ impl io::Write for Lent {
     }
 }
 
-/// A row group that the pool encodes.
-struct RowGroup {
+/// What the pool encodes: a row group, or a piece of one.
+struct Task {
     place: Place,
-    layout: Arc<Layout>,
-    rows: u64,
-    jobs: usize,
-    finished: Receiver<(usize, Encoded)>,
-}
-
-pub(super) type Encoded = std::result::Result<Vec<ArrowColumnChunk>, ParquetError>;
-
-/// One column of a row group.
-pub(super) struct Column {
-    field: FieldRef,
-    pieces: Vec<Piece>,
-    /// The order in which the rows of all pieces are written, where it is another one.
-    order: Option<Order>,
-    /// Of its leaves.
-    writers: Vec<ArrowColumnWriter>,
-    /// Rows of the pieces.
-    rows: usize,
     bytes: usize,
-}
-
-/// Rows of a column.
-struct Piece {
-    rows: usize,
-    /// `None`: nothing but nulls.
-    values: Option<Packed>,
+    jobs: usize,
+    finished: Receiver<(usize, std::result::Result<Part, ParquetError>)>,
+    /// The layout and the rows of the row group, where this ends it.
+    ends: Option<(Arc<Layout>, u64)>,
 }
 
 impl ParquetWriter {
@@ -253,78 +261,156 @@ impl ParquetWriter {
         waiting.batches.push(batch);
         waiting.bytes += bytes;
         self.buffered += bytes;
-        if waiting.bytes >= self.limits.row_group {
-            self.send(&place)?;
+        if waiting.given + waiting.bytes >= self.limits.row_group {
+            self.end(&place)?;
+        } else if waiting.bytes - waiting.looked >= self.limits.piece {
+            self.give_ahead(&place)?;
         }
         while self.buffered > self.limits.buffered {
             // Of equally large ones the first, so that the choice does not depend on anything else.
-            let largest = self.places.iter().rev().max_by_key(|(_, waiting)| waiting.bytes).map(|(place, _)| place.clone());
-            self.send(&largest.expect("what is buffered is buffered for a place"))?;
+            let largest = self.places.iter().rev().max_by_key(|(_, waiting)| waiting.given + waiting.bytes).map(|(place, _)| place.clone());
+            self.end(&largest.expect("what is buffered is buffered for a place"))?;
         }
         Ok(())
     }
 
-    /// Gives what has gathered for a place to the pool, as one row group.
-    fn send(&mut self, place: &Place) -> Result<()> {
+    /// Gives what waits for a place to the pool and goes on with its row group, where that does no harm: not where rows are sorted, nor where there
+    /// are so many columns that their encoders would take more than they save, nor while the columns still change.
+    fn give_ahead(&mut self, place: &Place) -> Result<()> {
+        let layout = self.layout_of(place.dataset)?;
+        let columns_change = self.datasets.get(&place.dataset).is_some_and(|dataset| dataset.shape.is_some());
         let waiting = self.places.entry(place.clone()).or_default();
-        let batches = std::mem::take(&mut waiting.batches);
-        self.buffered -= std::mem::take(&mut waiting.bytes);
-        if batches.is_empty() {
+        waiting.looked = waiting.bytes;
+        let known = waiting.layout.replace(layout.clone());
+        let has_settled = !columns_change || known.is_some_and(|known| known.schema == layout.schema);
+        if has_settled {
+            if layout.sort.is_empty() && layout.leaves <= MOST_AHEAD {
+                self.give(place, layout, false)?;
+            }
             return Ok(());
         }
-        while self.in_flight.len() >= self.limits.in_flight.max(1) {
-            self.append_oldest()?;
+        self.end_begun(place)
+    }
+
+    /// Ends the row group of a place with all that waits for it.
+    fn end(&mut self, place: &Place) -> Result<()> {
+        let layout = self.layout_of(place.dataset)?;
+        let waiting = self.places.entry(place.clone()).or_default();
+        if waiting.begun.as_ref().is_some_and(|begun| begun.layout.schema != layout.schema) {
+            self.end_begun(place)?;
         }
-        let (layout, batches) = self.as_one(place.dataset, batches)?;
-        let rows = batches.iter().map(|batch| batch.rows as u64).sum();
-        let order = Order::of(&layout, &batches).map_err(|cause| cannot_write(&layout, cause.into()))?;
-        let mut columns = columns_of(&layout, batches)?;
-        for column in &mut columns {
-            column.order.clone_from(&order);
+        let waiting = self.places.entry(place.clone()).or_default();
+        if waiting.begun.is_some() || !waiting.batches.is_empty() { self.give(place, layout, true) } else { Ok(()) }
+    }
+
+    /// Ends the row group that was begun for a place, if one was, without what waits.
+    fn end_begun(&mut self, place: &Place) -> Result<()> {
+        let waiting = self.places.entry(place.clone()).or_default();
+        let Some(begun) = &waiting.begun else { return Ok(()) };
+        let layout = begun.layout.clone();
+        let (batches, bytes) = (std::mem::take(&mut waiting.batches), std::mem::take(&mut waiting.bytes));
+        self.give(place, layout, true)?;
+        let waiting = self.places.entry(place.clone()).or_default();
+        (waiting.batches, waiting.bytes, waiting.looked) = (batches, bytes, bytes);
+        Ok(())
+    }
+
+    /// Gives what waits for a place to the pool, in this layout, and ends the row group with it or not.
+    fn give(&mut self, place: &Place, layout: Arc<Layout>, ends: bool) -> Result<()> {
+        let waiting = self.places.entry(place.clone()).or_default();
+        let (batches, bytes) = (std::mem::take(&mut waiting.batches), std::mem::take(&mut waiting.bytes));
+        waiting.looked = 0;
+        waiting.given += bytes;
+        let encoders = layout.leaves * self.limits.encoder;
+        match (&waiting.begun, ends) {
+            (Some(_), true) => self.buffered -= std::mem::take(&mut waiting.given) + encoders,
+            (None, true) => self.buffered -= std::mem::take(&mut waiting.given),
+            (None, false) => self.buffered += encoders,
+            (Some(_), false) => {}
         }
-        let jobs = share_out(columns, self.limits.job);
+        let is_away = |writer: &Self| {
+            writer.places.get(place).and_then(|waiting| waiting.begun.as_ref()).is_some_and(|begun| begun.row_group.is_none())
+        };
+        let is_full = |writer: &Self| writer.in_flight.iter().map(|task| task.bytes).sum::<usize>() + bytes > writer.limits.in_flight;
+        while is_away(self) || (is_full(self) && !self.in_flight.is_empty()) {
+            self.settle_oldest()?;
+        }
+        let batches = self.brought_to(&layout, batches)?;
+        let rows = batches.iter().map(|batch| batch.rows).sum::<usize>();
+        let waiting = self.places.entry(place.clone()).or_default();
+        let Begun { layout, rows: before, row_group } = if let Some(begun) = waiting.begun.take() {
+            begun
+        } else {
+            // A guess, too high rather than too low: filters that are too large are folded in the end.
+            let expected = rows.saturating_mul(self.limits.row_group / bytes.max(1) + 1).min(MOST_EXPECTED);
+            let expected = if ends { rows } else { expected.max(rows) };
+            Begun { rows: 0, row_group: Some(RowGroup::new(&layout, &batches, expected)?), layout }
+        };
+        let mut row_group = row_group.expect("what was away has come back above");
+        let rows = before + rows;
+        row_group.add(&layout, batches)?;
+        let jobs = row_group.share_out(self.limits.job);
         let (sender, finished) = channel();
-        self.in_flight.push_back(RowGroup { place: place.clone(), layout, rows, jobs: jobs.len(), finished });
+        let task = Task { place: place.clone(), bytes, jobs: jobs.len(), finished, ends: ends.then(|| (layout.clone(), rows as u64)) };
+        self.in_flight.push_back(task);
+        waiting.begun = (!ends).then_some(Begun { layout, rows, row_group: None });
         for (at, job) in jobs.into_iter().enumerate() {
             let sender = sender.clone();
             // Nobody listens any more when the lane has failed; its error is the one that counts.
-            (self.spawn)(Box::new(move || drop(sender.send((at, encode(job))))));
+            (self.spawn)(Box::new(move || drop(sender.send((at, job.work(ends))))));
         }
         Ok(())
     }
 
-    /// The batches of a row group in one layout: that of all items of the unit so far, where each batch has one of its own.
-    fn as_one(&mut self, dataset: DatasetId, batches: Vec<Batch>) -> Result<(Arc<Layout>, Vec<Batch>)> {
-        let Some(shape) = &self.datasets.entry(dataset).or_default().shape else {
-            return Ok((self.layouts.get(dataset)?.clone(), batches));
-        };
-        let layout = self.layouts.made_for(self.layouts.targets.dataset(dataset), shape);
+    /// The layout for the items of a dataset so far: that of all items of the unit, where each batch has one of its own.
+    fn layout_of(&self, dataset: DatasetId) -> Result<Arc<Layout>> {
+        match self.datasets.get(&dataset).and_then(|known| known.shape.as_ref()) {
+            Some(shape) => Ok(self.layouts.made_for(self.layouts.targets.dataset(dataset), shape)),
+            None => self.layouts.get(dataset).cloned(),
+        }
+    }
+
+    /// The batches in the layout of their row group.
+    fn brought_to(&mut self, layout: &Arc<Layout>, batches: Vec<Batch>) -> Result<Vec<Batch>> {
         let mut way: Option<(Arc<Layout>, Way)> = None;
         let mut as_one = Vec::with_capacity(batches.len());
         for batch in batches {
+            let Some(shape) = self.datasets.get(&batch.dataset).and_then(|dataset| dataset.shape.as_ref()) else {
+                as_one.push(batch);
+                continue;
+            };
             if batch.layout.schema == layout.schema {
                 as_one.push(batch);
                 continue;
             }
             if way.as_ref().is_none_or(|(from, _)| from.schema != batch.layout.schema) {
-                let found = Way::new(&batch.layout, &layout);
-                self.written.inexact |= !found.is_exact(&batch.layout, &layout, shape);
+                let found = Way::new(&batch.layout, layout);
+                self.written.inexact |= !found.is_exact(&batch.layout, layout, shape);
                 way = Some((batch.layout.clone(), found));
             }
             let (_, way) = way.as_ref().expect("it was found above");
-            as_one.push(convert(batch, way, &layout)?);
+            as_one.push(convert(batch, way, layout)?);
         }
-        Ok((layout, as_one))
+        Ok(as_one)
     }
 
-    /// Waits for the oldest row group and appends it to its file.
-    fn append_oldest(&mut self) -> Result<()> {
-        let Some(RowGroup { place, layout, rows, jobs, finished }) = self.in_flight.pop_front() else { return Ok(()) };
+    /// Waits for the oldest task in the pool; appends its row group to its file, or takes it back to go on with it.
+    fn settle_oldest(&mut self) -> Result<()> {
+        let Some(Task { place, jobs, finished, ends, .. }) = self.in_flight.pop_front() else { return Ok(()) };
         let mut parts: Vec<_> = finished.iter().take(jobs).collect();
         if parts.len() < jobs {
-            return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("dataset", &layout.dataset));
+            return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("place", place.dataset.0));
         }
         parts.sort_by_key(|(at, _)| *at);
+        let parts = parts.into_iter().map(|(_, part)| part).collect::<std::result::Result<Vec<_>, _>>();
+        let Some((layout, rows)) = ends else {
+            let waiting = self.places.get_mut(&place).and_then(|waiting| waiting.begun.as_mut());
+            let begun = waiting.expect("what is not ended goes on");
+            let parts = parts.map_err(|cause| cannot_write(&begun.layout, cause))?;
+            begun.row_group = Some(RowGroup::of_parts(parts, begun.rows));
+            return Ok(());
+        };
+        let parts = parts.map_err(|cause| cannot_write(&layout, cause))?;
 
         let file_of = |writer: &Self| writer.places.get(&place).and_then(|waiting| waiting.file.as_ref()).map(|file| file.layout.clone());
         if file_of(self).is_some_and(|other| other.schema != layout.schema) {
@@ -344,10 +430,8 @@ impl ParquetWriter {
         let file = self.places.get_mut(&place).and_then(|waiting| waiting.file.as_mut()).expect("the file was opened above");
         let append = || {
             let mut row_group = file.writer.next_row_group()?;
-            for (_, chunks) in parts {
-                for chunk in chunks? {
-                    chunk.append_to_row_group(&mut row_group)?;
-                }
+            for chunk in parts.into_iter().flat_map(Part::chunks) {
+                chunk.append_to_row_group(&mut row_group)?;
             }
             row_group.close()
         };
@@ -399,9 +483,9 @@ impl Writer for ParquetWriter {
 
     fn finish(mut self: Box<Self>, _late: &mut Vec<LateReject>) -> Result<Written> {
         let places: Vec<_> = self.places.keys().cloned().collect();
-        places.iter().try_for_each(|place| self.send(place))?;
+        places.iter().try_for_each(|place| self.end(place))?;
         while !self.in_flight.is_empty() {
-            self.append_oldest()?;
+            self.settle_oldest()?;
         }
         places.iter().try_for_each(|place| self.close(place))?;
         Ok(self.written)
@@ -434,99 +518,6 @@ pub(super) fn finish(mut writer: SerializedFileWriter<Lent>, layout: &Layout) ->
     let bytes = file.take().expect("the file is taken back once").finish()?;
     let digest = std::mem::take(sha256).finalize();
     Ok((bytes, hexadecimal(&digest)))
-}
-
-/// The columns of a row group with fresh writers for their leaves.
-pub(super) fn columns_of(layout: &Layout, batches: Vec<Batch>) -> Result<Vec<Column>> {
-    let mut writers = group::writers(layout, &batches)?.into_iter();
-    let column = |(field, form): (&FieldRef, &Form)| {
-        let writers = writers.by_ref().take(form.leaves()).collect();
-        Column { field: field.clone(), pieces: Vec::new(), order: None, writers, rows: 0, bytes: 0 }
-    };
-    let mut columns: Vec<_> = layout.schema.fields().iter().zip(&layout.forms).map(column).collect();
-    let mut rows = 0;
-    for batch in batches {
-        for (place, packed) in batch.columns {
-            let column = &mut columns[place];
-            column.fill(rows);
-            column.rows += batch.rows;
-            column.bytes += packed.bytes();
-            column.pieces.push(Piece { rows: batch.rows, values: Some(packed) });
-        }
-        rows += batch.rows;
-    }
-    for column in &mut columns {
-        column.fill(rows);
-    }
-    Ok(columns)
-}
-
-impl Column {
-    /// Fills up to `rows` with nulls.
-    fn fill(&mut self, rows: usize) {
-        if rows > self.rows {
-            self.pieces.push(Piece { rows: rows - self.rows, values: None });
-            self.rows = rows;
-        }
-    }
-
-    pub(super) fn encode(self) -> Encoded {
-        let Column { field, pieces, order, mut writers, .. } = self;
-        let at_once = rows_at_once(writers.len());
-        let mut write = |array| {
-            for (leaf, writer) in compute_leaves(&field, &array)?.iter().zip(&mut writers) {
-                writer.write(leaf)?;
-            }
-            Ok::<_, ParquetError>(())
-        };
-        if let Some(order) = order.filter(|_| pieces.iter().any(|piece| piece.values.is_some())) {
-            let whole = whole(field.data_type(), pieces.iter().map(|piece| (piece.rows, piece.values.as_ref())))?;
-            drop(pieces);
-            order.slices(&whole, at_once).try_for_each(|slice| write(slice?))?;
-            return writers.into_iter().map(ArrowColumnWriter::close).collect();
-        }
-        let mut nulls = new_null_array(field.data_type(), 0);
-        for Piece { mut rows, values } in pieces {
-            if let Some(values) = values {
-                write(values.unpack(rows)?)?;
-                continue;
-            }
-            while rows > 0 {
-                let some = rows.min(at_once);
-                if nulls.len() < some {
-                    nulls = new_null_array(field.data_type(), some);
-                }
-                write(nulls.slice(0, some))?;
-                rows -= some;
-            }
-        }
-        writers.into_iter().map(ArrowColumnWriter::close).collect()
-    }
-}
-
-/// Neighbouring columns, together about `bytes` in memory, for each job. The result in the file does not depend on this.
-fn share_out(columns: Vec<Column>, bytes: usize) -> Vec<Vec<Column>> {
-    let mut jobs: Vec<Vec<Column>> = Vec::new();
-    let mut filled = bytes;
-    for column in columns {
-        if filled >= bytes {
-            jobs.push(Vec::new());
-            filled = 0;
-        }
-        // Nulls take no memory while they wait, but some time.
-        filled += column.bytes + column.rows * column.writers.len() / 4;
-        jobs.last_mut().expect("the first column opens the first job").push(column);
-    }
-    jobs
-}
-
-/// Encodes and compresses columns; runs in the pool.
-fn encode(columns: Vec<Column>) -> Encoded {
-    let mut chunks = Vec::new();
-    for column in columns {
-        chunks.append(&mut column.encode()?);
-    }
-    Ok(chunks)
 }
 
 /// The error of the file where it is the file that failed, else one about the data.

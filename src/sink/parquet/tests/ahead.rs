@@ -113,9 +113,11 @@ proptest! {
         let dataset = &targets.datasets[0];
         let schema = Layout::of(dataset, &shape_of(dataset, &items), None).schema;
         let expected: Vec<_> = items.iter().map(|item| canonical(item, &dataset.declared)).collect();
-        for spread in SPREADS {
-            let dir = dir.path().join(format!("{spread:?}"));
-            let Some(written) = written_ahead(&dir, None, &targets, &items, spread, Limits { row_group: 1, ..Limits::default() }) else { continue };
+        let each = Limits { row_group: 1, ..Limits::default() };
+        let pieces = Limits { piece: 1, ..Limits::default() };
+        for (spread, limits) in SPREADS.into_iter().flat_map(|spread| [(spread, each), (spread, pieces)]) {
+            let dir = dir.path().join(format!("{spread:?}{}", limits.piece));
+            let Some(written) = written_ahead(&dir, None, &targets, &items, spread, limits) else { continue };
             let files: Vec<_> = written.iter().flat_map(|unit| &unit.files).map(|file| dir.join(&file.path)).collect();
             let found: Vec<_> = files.iter().flat_map(|path| canonical_items(path, &dataset.declared)).collect();
             prop_assert_eq!(&found, &expected);
