@@ -90,7 +90,7 @@ impl Text {
             at_end: false,
             md5: md5.map(|expected| (Md5::new(), expected)),
         };
-        input.fill(ZSTD.len()).map_err(|cause| unreadable(&location, cause))?;
+        input.fill(ZSTD.len(), None).map_err(|cause| unreadable(&location, cause))?;
         let start = input.unused();
         let is_cut = |magic: &[u8]| !start.is_empty() && start.len() < magic.len() && magic.starts_with(start);
         if let Some(shortest) = start.is_empty().then(|| shortest_file(&location)).flatten() {
@@ -114,7 +114,7 @@ impl Text {
         Ok(Self { location, input, form, ahead: Vec::new(), ahead_read: 0, written: 0, growth_from: GROWTH_FROM, turns: None })
     }
 
-    /// Takes one of these turns for each piece that it decompresses; none while it waits for the bytes of the file.
+    /// Takes one of these turns for each piece that it decompresses or takes into the MD5; none while it waits for the bytes of the file.
     pub(super) fn take_turns(&mut self, turns: Option<Turns>) {
         self.turns = turns;
     }
@@ -168,7 +168,7 @@ impl Text {
 
     /// As [`read`](Self::read), but for what was looked at and for the MD5.
     fn decompress(&mut self, out: &mut Vec<u8>, target: usize) -> Result<bool> {
-        let ended = self.input.fill(1).map_err(|cause| unreadable(&self.location, cause))?;
+        let ended = self.input.fill(1, self.turns.as_ref()).map_err(|cause| unreadable(&self.location, cause))?;
         let at = self.input.offset();
         let before = out.len();
         let _turn = self.turns.as_ref().map(Turns::take);
@@ -207,14 +207,14 @@ impl Text {
             }
             Form::BetweenMembers | Form::Zstd { .. } if ended => return Ok(false),
             Form::BetweenMembers => {
-                self.input.fill(GZIP.len()).map_err(|cause| unreadable(&self.location, cause))?;
+                self.input.fill(GZIP.len(), None).map_err(|cause| unreadable(&self.location, cause))?;
                 if !self.input.unused().starts_with(&GZIP) {
                     return Err(goes_on(&self.location, "gzip", at, "the end, or another gzip member"));
                 }
                 self.form = Form::Gzip(new_member());
             }
             Form::Zstd { inside, .. } => {
-                self.input.fill(ZSTD_HEADER).map_err(|cause| unreadable(&self.location, cause))?;
+                self.input.fill(ZSTD_HEADER, None).map_err(|cause| unreadable(&self.location, cause))?;
                 let header = self.input.unused();
                 if !is_zstd(header) {
                     return Err(goes_on(&self.location, "zstd", at, "the end, or another zstd frame"));
@@ -247,8 +247,9 @@ impl Text {
 }
 
 impl Input {
-    /// Makes sure that `wanted` bytes are unused in the buffer, or the file is at its end. True: nothing is left at all.
-    fn fill(&mut self, wanted: usize) -> io::Result<bool> {
+    /// Makes sure that `wanted` bytes are unused in the buffer, or the file is at its end. True: nothing is left at all. Takes a turn for the
+    /// MD5, where there are turns and the caller has none.
+    fn fill(&mut self, wanted: usize, turns: Option<&Turns>) -> io::Result<bool> {
         while self.end - self.start < wanted && !self.at_end {
             self.buffer.copy_within(self.start..self.end, 0);
             self.before += self.start as u64;
@@ -259,6 +260,7 @@ impl Input {
                 read => read?,
             };
             if let Some((md5, _)) = &mut self.md5 {
+                let _turn = turns.map(Turns::take);
                 md5.update(&self.buffer[self.end..self.end + read]);
             }
             self.end += read;
