@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Diagnostics, Span};
+use crate::error::{Diagnostics, Span, nearest};
 
 /// A parsed TOML text.
 #[derive(Debug)]
@@ -259,40 +259,6 @@ pub fn unknown<'k>(what: &str, name: &str, span: &Span, known: impl IntoIterator
         None if known.is_empty() => diagnostics.error(span.clone(), message),
         None => diagnostics.error_with_help(span.clone(), message, format!("known here: {}", known.join(", "))),
     }
-}
-
-/// The known name that is nearest to `name`, if one is near enough to be meant.
-#[must_use]
-pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let limit = (name.chars().count() / 3).max(1);
-    known
-        .into_iter()
-        .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Edits between two texts: insertions, deletions, replacements and swaps of neighbours.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
-    for i in 0..=left.len() {
-        for j in 0..=right.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replace = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-                let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                    best = best.min(rows[i - 2][j - 2] + 1);
-                }
-                best
-            };
-        }
-    }
-    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]

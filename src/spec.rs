@@ -2,8 +2,8 @@
 //!
 //! Not for what names mean: whether a table, an entity or an attribute exists is decided when the plan is bound.
 
-use crate::document::{Fields, Named, Node, nearest, unknown};
-use crate::error::{Diagnostics, Span};
+use crate::document::{Fields, Named, Node, unknown};
+use crate::error::{Diagnostics, Span, nearest};
 use crate::model::declared::{COLUMN_TYPES, COLUMNS};
 use crate::model::{Billing, ColumnType, KeyType, Mixed};
 

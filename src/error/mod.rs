@@ -5,8 +5,10 @@
 
 pub mod diagnostic;
 pub mod fatal;
+mod nearest;
 pub mod reject;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Span};
 pub use fatal::{Error, Kind, Result};
+pub use nearest::nearest;
 pub use reject::{Reason, Reject, Stage};

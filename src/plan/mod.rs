@@ -7,8 +7,7 @@ pub mod transform;
 
 use std::cmp::Reverse;
 
-use crate::document::nearest;
-use crate::error::Diagnostics;
+use crate::error::{Diagnostics, nearest};
 use crate::expr::{Condition, Template};
 use crate::model::{DatasetId, Declared, EntityId, SourceId, TableId, Targets};
 use crate::ops::Op;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::pipelines::SHOWN;
 use crate::program::{Folder, Ran, command, dynamorph, files};
 use crate::python::{environment, programs, run_program};
+use crate::samples::export_of;
 use crate::support::s3::ministack;
 
 const PIPELINE: &str = "pipelines/docs-split-comments.toml";
@@ -201,6 +202,25 @@ fn values_that_a_column_cannot_hold_are_an_error_that_shows_both_types() {
     orders.run("three", &[r#""total":{"N":"0.25"}"#], &["--overwrite", "--restart"]).expect(0);
     assert_eq!(orders.schema(), ["1 PK string", "3 total decimal(2, 2)"]);
     assert_eq!(read(&[orders.pair(&["three"])])[0], "Order: 2 columns, 1 rows");
+}
+
+#[test]
+fn changes_are_never_added_to_a_table_of_items() {
+    let folder = Folder::new();
+    let lake = folder.sink("iceberg", "lake");
+    folder.run(PIPELINE, &[EXPORT], std::slice::from_ref(&lake), &[]).expect(0);
+    let before = visible(&folder.path().join("lake"));
+    let morning = export_of("docs-incremental", "morning");
+    let ran = folder.run(PIPELINE, &[&morning], std::slice::from_ref(&lake), &["--append", "--restart"]).expect(2);
+    for told in ["the export holds changes, and the table that they are to be added to holds items", "dataset: ", "name another folder"] {
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+    assert_eq!(visible(&folder.path().join("lake")), before);
+    // They have tables of their own, to which those of the next window are added.
+    let history = folder.sink("iceberg", "history");
+    for more in [&["--restart"][..], &["--append", "--restart"]] {
+        folder.run(PIPELINE, &[&morning], std::slice::from_ref(&history), more).expect(0);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::document::nearest;
+use crate::error::nearest;
 use crate::expr::SyntaxError;
 use crate::expr::condition::token::{Placed, Token, in_name, mistake, tokens};
 use crate::expr::condition::{Comparator, Node, Operand, order};

@@ -9,7 +9,7 @@ use std::ops::Range;
 use bumpalo::collections::String as ArenaString;
 use md5::Digest as _;
 
-use crate::document::nearest;
+use crate::error::nearest;
 use crate::expr::SyntaxError;
 use crate::expr::template::RenderError;
 use crate::model::Arena;

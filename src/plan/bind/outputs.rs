@@ -1,7 +1,7 @@
 //! The ways out of an entity: its table, its keys, its index keys, its steps.
 
-use crate::document::{Named, nearest, unknown};
-use crate::error::Span;
+use crate::document::{Named, unknown};
+use crate::error::{Span, nearest};
 use crate::expr::Template;
 use crate::model::{KeySchema, Table, TableId};
 use crate::ops::{bind_steps, read};

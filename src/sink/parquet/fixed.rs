@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::lock::Column;
 use super::{Dialect, Layouts, ParquetSink, SchemaFile, manifest};
 use crate::error::{Error, Kind, Result};
-use crate::model::{Dataset, DatasetId};
+use crate::model::{Change, Dataset, DatasetId, Type};
 use crate::shape::Shape;
 
 /// The id of a field, and those of the fields inside: of a list's element, of a struct's fields, of a map's key and value.
@@ -65,6 +65,12 @@ impl ParquetSink {
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let known = tables.datasets.get(&dataset.name).map_or(&[][..], Vec::as_slice);
+            if !known.is_empty() && is_of_changes(shape) && !Change::COLUMNS.iter().any(|name| has_attribute(known, name)) {
+                return Err(Error::new(Kind::Usage, "the export holds changes, and the table that they are to be added to holds items")
+                    .with("dataset", &dataset.name)
+                    .with("expected", "items, since each change would be a row more, those of deleted items too")
+                    .with("hint", "add an export of items, or name another folder for the changes"));
+            }
             let own = layout.columns();
             let in_words = |name: &str| differs(own.iter().find(|column| column.name == name)?, shape, known);
             let Files { stem, ids } = choose(id, dataset, &columns, &in_words)?;
@@ -90,6 +96,18 @@ impl Layout {
         joined.pinned = false;
         Ok(joined)
     }
+}
+
+/// Whether all of the items are changes, by the attributes that those get.
+fn is_of_changes(shape: &Shape) -> bool {
+    Change::COLUMNS
+        .iter()
+        .zip([Type::S, Type::N])
+        .all(|(name, kind)| shape.attribute(name).is_some_and(|values| values.count(kind) == shape.items()))
+}
+
+fn has_attribute(columns: &[Column], name: &str) -> bool {
+    columns.iter().any(|column| column.attribute.as_deref() == Some(name))
 }
 
 /// The fields with their ids, which the Parquet library takes from there.

@@ -22,7 +22,7 @@ use super::form::{ATTRIBUTE, Form, JsonForm, NumberForm};
 use super::lock::{Column, Holds};
 use super::naming::{Names, renamed};
 use super::partition::{self, By};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, nearest};
 use crate::model::declared::COLUMNS;
 use crate::model::{Change, ColumnType, Dataset, Declared, Item, Mixed, Nulls, Type};
 use crate::shape::{Fits, Shape, ValueShape};
@@ -323,7 +323,7 @@ impl Layout {
         for (name, column) in &declared.types {
             let Fits { fit, rounded, misfit } = shape.fits(name);
             if shape.attribute(name).is_none() {
-                findings.push(format!("{entity}: no item has `{name}`, which is declared as {column}"));
+                findings.push(format!("{entity}: no item has `{name}`, which is declared as {column}{}", meant(name, shape)));
             }
             if rounded > 0 {
                 findings.push(format!("{entity}: {rounded} of {fit} values of `{name}` lost digits as a double"));
@@ -343,7 +343,7 @@ impl Layout {
         }
         let others: BTreeSet<_> = declared.attributes().filter(|name| !declared.types.contains_key(*name)).collect();
         for name in others.into_iter().filter(|name| shape.attribute(name).is_none()) {
-            findings.push(format!("{entity}: no item has `{name}`, of which something is declared"));
+            findings.push(format!("{entity}: no item has `{name}`, of which something is declared{}", meant(name, shape)));
         }
         for name in declared.sort.iter().filter(|name| shape.attribute(name).is_some()) {
             if let Some((field, form)) = self.values_of(name).next().filter(|(_, form)| !form.is_ordered() && **form != Form::Nothing) {
@@ -652,4 +652,9 @@ fn each_leaf(form: &Form, path: &mut Vec<String>, leaf: &mut dyn FnMut(&Form, &[
         | Form::Bool
         | Form::Json(_) => leaf(form, path),
     }
+}
+
+/// The attribute that may be meant by the name of one that no item has.
+fn meant(name: &str, shape: &Shape) -> String {
+    nearest(name, shape.attributes().into_keys()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
