@@ -494,7 +494,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                         table_arn: summary.table_arn.clone(),
                     });
                     let sink = ParquetSink::new(folder.clone(), options.overwrite, Arc::clone(&targets), workers.spawn());
-                    let mut sink = sink.with_sources(sources.collect()).with_file_options(options.parquet)?;
+                    let mut sink = sink.with_sources(sources.collect()).with_jobs(options.jobs).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }
@@ -515,7 +515,7 @@ pub(super) fn sinks(plan: &Plan, exports: &[(SourceId, Export)], options: &Optio
                     let files = exports.iter().flat_map(|(_, export)| &export.files);
                     let read: Vec<_> = files.map(|file| (&file.name, file.facts.bytes, &file.md5)).collect();
                     let sink = sink.of_run(format!("{}\n{read:?}", plan.identity()));
-                    let mut sink = sink.only(options.only.clone()).with_file_options(options.parquet)?;
+                    let mut sink = sink.only(options.only.clone()).with_jobs(options.jobs).with_file_options(options.parquet)?;
                     if let Some(dialect) = options.dialect {
                         sink = sink.with_dialect(dialect);
                     }

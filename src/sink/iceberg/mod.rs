@@ -153,6 +153,12 @@ impl IcebergSink {
         Self { parquet: self.parquet.with_dialect(dialect), ..self }
     }
 
+    /// The same sink for a pool of so many workers, as [`ParquetSink::with_jobs`].
+    #[must_use]
+    pub fn with_jobs(self, jobs: usize) -> Self {
+        Self { parquet: self.parquet.with_jobs(jobs), ..self }
+    }
+
     /// The same sink with files like these. To be said before [`with_schema`](Self::with_schema).
     ///
     /// # Errors

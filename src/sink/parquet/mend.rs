@@ -26,7 +26,7 @@ use super::convert::{Way, convert};
 use super::encode::{Batch, rows_at_once};
 use super::layout::Layout;
 use super::read::partition_of;
-use super::row_group::RowGroup;
+use super::row_group::{Rows, columns, to_encode};
 use super::sparse::Packed;
 use super::write::{Lent, cannot_write, file_writer, finish, folder};
 use crate::codec::hexadecimal;
@@ -206,12 +206,11 @@ impl Source {
             go_on()?;
             let batches = self.decode(group, &way, &copied, to)?;
             let mut out = writer.next_row_group().map_err(failed)?;
-            let mut row_group = RowGroup::new(to, &batches, batches.iter().map(|batch| batch.rows).sum())?;
-            row_group.add(to, batches)?;
-            for (place, column) in row_group.into_columns().into_iter().enumerate() {
+            let columns = columns(to, &batches, batches.iter().map(|batch| batch.rows).sum())?;
+            for (place, encode) in to_encode(columns, Rows::of(to, batches)?).enumerate() {
                 match copied.iter().find(|(_, target, _)| *target == place) {
                     Some((_, _, leaves)) => leaves.clone().try_for_each(|leaf| self.copy(group, leaf, &mut out)),
-                    None => column.encode().and_then(|chunks| chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut out))),
+                    None => encode().and_then(|chunks| chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(&mut out))),
                 }
                 .map_err(failed)?;
             }

@@ -136,6 +136,13 @@ impl ParquetSink {
         Self { limits, ..self }
     }
 
+    /// The same sink for a pool of so many workers: what it gives to the pool keeps all of them busy. The files do not depend on this.
+    #[must_use]
+    pub fn with_jobs(self, jobs: usize) -> Self {
+        let limits = Limits { in_flight: jobs.saturating_mul(write::IN_FLIGHT).max(self.limits.in_flight), ..self.limits };
+        self.with_limits(limits)
+    }
+
     /// The same sink with files like these. To be said before [`with_schema`](Self::with_schema).
     ///
     /// # Errors

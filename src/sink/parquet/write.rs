@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 
 use parquet::basic::ZstdLevel;
 use parquet::errors::ParquetError;
@@ -19,7 +19,7 @@ use super::convert::{Way, convert};
 use super::encode::Batch;
 use super::layout::Layout;
 use super::partition::{self, PARTITION, Partition};
-use super::row_group::{Part, RowGroup};
+use super::row_group::{Encoded, RowGroup, Rows, columns};
 use crate::codec::hexadecimal;
 use crate::error::{Error, Kind, Result};
 use crate::model::DatasetId;
@@ -45,11 +45,14 @@ pub struct Limits {
     pub encoder: usize,
     /// A file ends with the row group that makes it this long, in bytes.
     pub file: usize,
-    /// Bytes of batches in the pool at a time; one row group, or piece of one, always passes.
+    /// Bytes of batches in the pool at a time; one row group, or piece of one, always passes. The files do not depend on this.
     pub in_flight: usize,
     /// The columns of what is encoded are shared out in jobs of about this many bytes in memory.
     pub job: usize,
 }
+
+/// Bytes of batches in the pool for each of its workers.
+pub(super) const IN_FLIGHT: usize = 4 << 20;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -60,7 +63,7 @@ impl Default for Limits {
             piece: 2 * MIB,
             encoder: 32 << 10,
             file: 512 * MIB,
-            in_flight: 8 * MIB,
+            in_flight: 2 * IN_FLIGHT,
             job: MIB / 2,
         }
     }
@@ -160,10 +163,9 @@ struct Waiting {
 /// A row group of which something was given to the pool, and more may come.
 struct Begun {
     layout: Arc<Layout>,
+    row_group: RowGroup,
     /// Rows given.
-    rows: usize,
-    /// `None` while the pool has it.
-    row_group: Option<RowGroup>,
+    rows: u64,
 }
 
 #[derive(Default)]
@@ -212,10 +214,11 @@ impl io::Write for Lent {
 struct Task {
     place: Place,
     bytes: usize,
-    jobs: usize,
-    finished: Receiver<(usize, std::result::Result<Part, ParquetError>)>,
-    /// The layout and the rows of the row group, where this ends it.
-    ends: Option<(Arc<Layout>, u64)>,
+    shares: usize,
+    finished: Receiver<(usize, Encoded)>,
+    layout: Arc<Layout>,
+    /// The rows of the row group, where this ends it.
+    ends: Option<u64>,
 }
 
 impl ParquetWriter {
@@ -328,37 +331,33 @@ impl ParquetWriter {
             (None, false) => self.buffered += encoders,
             (Some(_), false) => {}
         }
-        let is_away = |writer: &Self| {
-            writer.places.get(place).and_then(|waiting| waiting.begun.as_ref()).is_some_and(|begun| begun.row_group.is_none())
-        };
         let is_full = |writer: &Self| writer.in_flight.iter().map(|task| task.bytes).sum::<usize>() + bytes > writer.limits.in_flight;
-        while is_away(self) || (is_full(self) && !self.in_flight.is_empty()) {
+        while is_full(self) && !self.in_flight.is_empty() {
             self.settle_oldest()?;
         }
         let batches = self.brought_to(&layout, batches)?;
         let rows = batches.iter().map(|batch| batch.rows).sum::<usize>();
         let waiting = self.places.entry(place.clone()).or_default();
-        let Begun { layout, rows: before, row_group } = if let Some(begun) = waiting.begun.take() {
-            begun
+        let (mut begun, rows) = if let Some(begun) = waiting.begun.take() {
+            let rows = Rows::of(&begun.layout, batches)?;
+            (begun, rows)
         } else {
             // A guess, too high rather than too low: filters that are too large are folded in the end.
             let expected = rows.saturating_mul(self.limits.row_group / bytes.max(1) + 1).min(MOST_EXPECTED);
-            let expected = if ends { rows } else { expected.max(rows) };
-            Begun { rows: 0, row_group: Some(RowGroup::new(&layout, &batches, expected)?), layout }
+            let columns = columns(&layout, &batches, if ends { rows } else { expected.max(rows) })?;
+            let rows = Rows::of(&layout, batches)?;
+            (Begun { row_group: RowGroup::new(columns, &rows, self.limits.job), layout, rows: 0 }, rows)
         };
-        let mut row_group = row_group.expect("what was away has come back above");
-        let rows = before + rows;
-        row_group.add(&layout, batches)?;
-        let jobs = row_group.share_out(self.limits.job);
-        let (sender, finished) = channel();
-        let task = Task { place: place.clone(), bytes, jobs: jobs.len(), finished, ends: ends.then(|| (layout.clone(), rows as u64)) };
-        self.in_flight.push_back(task);
-        waiting.begun = (!ends).then_some(Begun { layout, rows, row_group: None });
-        for (at, job) in jobs.into_iter().enumerate() {
-            let sender = sender.clone();
-            // Nobody listens any more when the lane has failed; its error is the one that counts.
-            (self.spawn)(Box::new(move || drop(sender.send((at, job.work(ends))))));
-        }
+        begun.rows += rows.count as u64;
+        self.in_flight.push_back(Task {
+            place: place.clone(),
+            bytes,
+            shares: begun.row_group.shares(),
+            finished: begun.row_group.give(rows, ends, &self.spawn),
+            layout: begun.layout.clone(),
+            ends: ends.then_some(begun.rows),
+        });
+        waiting.begun = (!ends).then_some(begun);
         Ok(())
     }
 
@@ -394,23 +393,17 @@ impl ParquetWriter {
         Ok(as_one)
     }
 
-    /// Waits for the oldest task in the pool; appends its row group to its file, or takes it back to go on with it.
+    /// Waits for the oldest task in the pool; appends its row group to its file, if it ends one.
     fn settle_oldest(&mut self) -> Result<()> {
-        let Some(Task { place, jobs, finished, ends, .. }) = self.in_flight.pop_front() else { return Ok(()) };
-        let mut parts: Vec<_> = finished.iter().take(jobs).collect();
-        if parts.len() < jobs {
-            return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("place", place.dataset.0));
+        let Some(Task { place, shares, finished, layout, ends, .. }) = self.in_flight.pop_front() else { return Ok(()) };
+        let mut parts: Vec<_> = finished.iter().take(shares).collect();
+        if parts.len() < shares {
+            return Err(Error::new(Kind::Bug, "a job that encodes a row group ended without a result").with("dataset", &layout.dataset));
         }
         parts.sort_by_key(|(at, _)| *at);
         let parts = parts.into_iter().map(|(_, part)| part).collect::<std::result::Result<Vec<_>, _>>();
-        let Some((layout, rows)) = ends else {
-            let waiting = self.places.get_mut(&place).and_then(|waiting| waiting.begun.as_mut());
-            let begun = waiting.expect("what is not ended goes on");
-            let parts = parts.map_err(|cause| cannot_write(&begun.layout, cause))?;
-            begun.row_group = Some(RowGroup::of_parts(parts, begun.rows));
-            return Ok(());
-        };
         let parts = parts.map_err(|cause| cannot_write(&layout, cause))?;
+        let Some(rows) = ends else { return Ok(()) };
 
         let file_of = |writer: &Self| writer.places.get(&place).and_then(|waiting| waiting.file.as_ref()).map(|file| file.layout.clone());
         if file_of(self).is_some_and(|other| other.schema != layout.schema) {
@@ -430,7 +423,7 @@ impl ParquetWriter {
         let file = self.places.get_mut(&place).and_then(|waiting| waiting.file.as_mut()).expect("the file was opened above");
         let append = || {
             let mut row_group = file.writer.next_row_group()?;
-            for chunk in parts.into_iter().flat_map(Part::chunks) {
+            for chunk in parts.into_iter().flatten() {
                 chunk.append_to_row_group(&mut row_group)?;
             }
             row_group.close()

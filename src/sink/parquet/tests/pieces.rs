@@ -94,3 +94,20 @@ fn what_encoders_take_is_counted_and_the_largest_row_group_makes_room() {
         assert_eq!(groups.iter().map(RowGroupMetaData::num_rows).sum::<i64>(), 60);
     }
 }
+
+#[test]
+fn a_piece_whose_job_vanishes_is_an_error_and_no_hang() {
+    let arena = Arena::new();
+    let targets = targets(&[("Doc", &[])]);
+    let chunks: Chunks<'_> = vec![vec![(0, vec![item(&arena, &[("a", S("x"))])])]];
+    for in_flight in [1, usize::MAX] {
+        let dir = tempfile::tempdir().unwrap();
+        let sink =
+            ParquetSink::new(dir.path().to_owned(), false, targets.clone(), Arc::new(drop)).with_limits(Limits { in_flight, ..PIECES });
+        sink.set_shapes(&shapes_of(1, &chunks)).unwrap();
+        let mut writer = sink.writer(1).unwrap();
+        let write = |writer: &mut Box<dyn Writer>| writer.write(sink.encoder().encode(&outgoing(&chunks[0])).unwrap(), &mut Vec::new());
+        let error = (0..3).find_map(|_| write(&mut writer).err()).unwrap_or_else(|| writer.finish(&mut Vec::new()).unwrap_err());
+        assert!(error.message().contains("ended without a result"), "{error}");
+    }
+}
