@@ -266,11 +266,15 @@ fn unreadable(work: &Path) -> Error {
         .with("hint", "begin anew with --restart")
 }
 
-/// Takes away what only a run that goes on needs; the run is finished.
+/// Takes away what only a run that goes on needs; the run is finished. What is left where this is cut short is what a run leaves that goes on
+/// rightly: one that was to read once, and had to look at all items first all the same, is not taken for one that did read once.
 pub(super) fn tidy(work: &Path) {
-    for name in [TARGETS, COLLISIONS, PROGRESS, PUBLISHING, SHAPES, ONCE] {
-        // A file that stays is in nobody's way.
-        let _ = fs::remove_file(work.join(name));
+    for name in [TARGETS, COLLISIONS, PROGRESS, PUBLISHING, ONCE, SHAPES] {
+        match fs::remove_file(work.join(name)) {
+            // What stays is in nobody's way.
+            Err(error) if error.kind() != ErrorKind::NotFound => return,
+            _ => {}
+        }
     }
 }
 
@@ -288,4 +292,23 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 fn failed(path: &Path, error: std::io::Error) -> Error {
     Error::new(Kind::Output, "cannot use the work folder").with("path", path.display()).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_survey_is_never_taken_away_before_the_mark_of_a_run_that_reads_once() {
+        let work = tempfile::tempdir().unwrap();
+        fs::write(work.path().join(ONCE), b"").unwrap();
+        // A folder cannot be removed as a file.
+        fs::create_dir(work.path().join(SHAPES)).unwrap();
+        tidy(work.path());
+        assert!(!work.path().join(ONCE).exists());
+        fs::write(work.path().join(ONCE), b"").unwrap();
+        fs::create_dir(work.path().join(PUBLISHING)).unwrap();
+        tidy(work.path());
+        assert!(work.path().join(ONCE).exists());
+    }
 }

@@ -205,7 +205,7 @@ fn values_that_a_column_cannot_hold_are_an_error_that_shows_both_types() {
 }
 
 #[test]
-fn changes_are_never_added_to_a_table_of_items() {
+fn changes_and_items_are_never_added_to_one_table() {
     let folder = Folder::new();
     let lake = folder.sink("iceberg", "lake");
     folder.run(PIPELINE, &[EXPORT], std::slice::from_ref(&lake), &[]).expect(0);
@@ -221,6 +221,10 @@ fn changes_are_never_added_to_a_table_of_items() {
     for more in [&["--restart"][..], &["--append", "--restart"]] {
         folder.run(PIPELINE, &[&morning], std::slice::from_ref(&history), more).expect(0);
     }
+    let before = visible(&folder.path().join("history"));
+    let ran = folder.run(PIPELINE, &[EXPORT], &[history], &["--append", "--restart"]).expect(2);
+    assert!(ran.stderr.contains("the export holds items, and the table that they are to be added to holds changes"), "{}", ran.stderr);
+    assert_eq!(visible(&folder.path().join("history")), before);
 }
 
 #[test]

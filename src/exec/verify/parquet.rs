@@ -12,7 +12,7 @@ use crate::exec::verify::gather::gather;
 use crate::exec::verify::target::{Asked, Content};
 use crate::exec::work;
 use crate::model::{DatasetId, FileId, Item, Origin};
-use crate::sink::parquet::ParquetFile;
+use crate::sink::parquet::{MANIFEST, ParquetFile};
 use crate::store::{Facts, Location};
 
 /// Rows that are recorded together.
@@ -36,13 +36,18 @@ impl Rows {
     pub(super) fn open(setting: &Setting<'_>, folder: &Location) -> Result<Self> {
         let is_data = |name: &str| name.ends_with(".parquet") && !name.split('/').any(|part| part.starts_with('.'));
         let mut files = Vec::new();
-        for (name, facts) in folder.files_below()?.into_iter().filter(|(name, _)| is_data(name)) {
+        let all = folder.files_below()?;
+        let is_of_a_run = all.iter().any(|(name, _)| name == MANIFEST);
+        for (name, facts) in all.into_iter().filter(|(name, _)| is_data(name)) {
             let location = folder.join(&name);
             let opened = location.local().map(ParquetFile::open).transpose()?;
             files.push(RowsFile { location, name, facts, opened });
         }
         let folders = folder.folders()?;
-        if files.is_empty() && !folders.iter().any(|name| setting.plan.targets.datasets.iter().any(|dataset| dataset.name == *name)) {
+        if files.is_empty()
+            && !is_of_a_run
+            && !folders.iter().any(|name| setting.plan.targets.datasets.iter().any(|dataset| dataset.name == *name))
+        {
             return Err(Error::new(Kind::Input, "there is no Parquet file")
                 .with("path", folder)
                 .with("expected", "the folder of a run with --to parquet:"));

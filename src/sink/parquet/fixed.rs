@@ -65,11 +65,15 @@ impl ParquetSink {
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let known = tables.datasets.get(&dataset.name).map_or(&[][..], Vec::as_slice);
-            if !known.is_empty() && is_of_changes(shape) && !Change::COLUMNS.iter().any(|name| has_attribute(known, name)) {
-                return Err(Error::new(Kind::Usage, "the export holds changes, and the table that they are to be added to holds items")
-                    .with("dataset", &dataset.name)
-                    .with("expected", "items, since each change would be a row more, those of deleted items too")
-                    .with("hint", "add an export of items, or name another folder for the changes"));
+            if !known.is_empty() && is_of_changes(shape) != Change::COLUMNS.iter().all(|name| has_attribute(known, name)) {
+                let (export, table) = if is_of_changes(shape) { ("changes", "items") } else { ("items", "changes") };
+                return Err(Error::new(
+                    Kind::Usage,
+                    format!("the export holds {export}, and the table that they are to be added to holds {table}"),
+                )
+                .with("dataset", &dataset.name)
+                .with("expected", format_args!("{table}, since each change is a row, that of a deleted item too"))
+                .with("hint", format_args!("add an export of {table}, or name another folder for the {export}")));
             }
             let own = layout.columns();
             let in_words = |name: &str| differs(own.iter().find(|column| column.name == name)?, shape, known);

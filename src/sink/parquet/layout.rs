@@ -345,6 +345,19 @@ impl Layout {
         for name in others.into_iter().filter(|name| shape.attribute(name).is_none()) {
             findings.push(format!("{entity}: no item has `{name}`, of which something is declared{}", meant(name, shape)));
         }
+        let known = shape.attributes();
+        for pattern in declared.rest.iter().filter(|_| !shape.others()) {
+            match pattern.strip_suffix('*') {
+                Some(prefix) if known.keys().all(|name| !name.starts_with(prefix)) => {
+                    findings
+                        .push(format!("{entity}: no item has an attribute whose name begins with `{prefix}`, which is declared as `rest`"));
+                }
+                None if !known.contains_key(pattern.as_str()) => {
+                    findings.push(format!("{entity}: no item has `{pattern}`, which is declared as `rest`{}", meant(pattern, shape)));
+                }
+                _ => {}
+            }
+        }
         for name in declared.sort.iter().filter(|name| shape.attribute(name).is_some()) {
             if let Some((field, form)) = self.values_of(name).next().filter(|(_, form)| !form.is_ordered() && **form != Form::Nothing) {
                 let what = if matches!(form, Form::Json(_)) { "JSON" } else { "nested" };

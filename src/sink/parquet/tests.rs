@@ -948,7 +948,7 @@ fn declared_attributes_come_first_and_others_share_a_column() {
     ];
     let declared = Declared {
         order: names(&["z", "none", "k"]),
-        rest: names(&["debug", "tmp_*"]).into_iter().collect(),
+        rest: names(&["debug", "tmp_*", "debgu", "tpm_*"]).into_iter().collect(),
         names: BTreeMap::from([("tmp_c".to_owned(), "c".to_owned())]),
         nulls: Nulls::Of(["y".to_owned()].into()),
         ..Declared::default()
@@ -956,7 +956,12 @@ fn declared_attributes_come_first_and_others_share_a_column() {
     let (columns, findings) = written_as_declared(declared, &items);
     assert_eq!(names_of(&columns), ["z", "k", "tmp", "c", "y", "y__null", "__rest"]);
     assert!(columns[6].contains(r#"= {"debug":{"BOOL":true},"tmp_a":{"N":"1"},"tmp_b":{"NULL":true}} | -"#), "{columns:?}");
-    assert_eq!(findings, ["Doc: no item has `none`, of which something is declared"]);
+    let told = [
+        "Doc: no item has `none`, of which something is declared",
+        "Doc: no item has `debgu`, which is declared as `rest`; did you mean `debug`?",
+        "Doc: no item has an attribute whose name begins with `tpm_`, which is declared as `rest`",
+    ];
+    assert_eq!(findings, told);
 }
 
 #[test]
