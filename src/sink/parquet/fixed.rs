@@ -65,8 +65,9 @@ impl ParquetSink {
             findings.extend(layout.findings(dataset, shape));
             let columns = layout.schema.fields().iter().map(|field| manifest::Column::of(field)).collect::<Result<Vec<_>>>()?;
             let known = tables.datasets.get(&dataset.name).map_or(&[][..], Vec::as_slice);
-            if !known.is_empty() && is_of_changes(shape) != Change::COLUMNS.iter().all(|name| has_attribute(known, name)) {
-                let (export, table) = if is_of_changes(shape) { ("changes", "items") } else { ("items", "changes") };
+            let has_changes = is_of_changes(shape);
+            if !known.is_empty() && has_changes != Change::COLUMNS.iter().all(|name| has_attribute(known, name)) {
+                let (export, table) = if has_changes { ("changes", "items") } else { ("items", "changes") };
                 return Err(Error::new(
                     Kind::Usage,
                     format!("the export holds {export}, and the table that they are to be added to holds {table}"),

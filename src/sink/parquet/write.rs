@@ -281,7 +281,7 @@ impl ParquetWriter {
     /// are so many columns that their encoders would take more than they save, nor while the columns still change.
     fn give_ahead(&mut self, place: &Place) -> Result<()> {
         let layout = self.layout_of(place.dataset)?;
-        let columns_change = self.datasets.get(&place.dataset).is_some_and(|dataset| dataset.shape.is_some());
+        let columns_change = self.shape(place.dataset).is_some();
         let waiting = self.places.entry(place.clone()).or_default();
         waiting.looked = waiting.bytes;
         let known = waiting.layout.replace(layout.clone());
@@ -335,7 +335,7 @@ impl ParquetWriter {
         while is_full(self) && !self.in_flight.is_empty() {
             self.settle_oldest()?;
         }
-        let batches = self.brought_to(&layout, batches)?;
+        let batches = self.brought_to(&layout, place.dataset, batches)?;
         let rows = batches.iter().map(|batch| batch.rows).sum::<usize>();
         let waiting = self.places.entry(place.clone()).or_default();
         let (mut begun, rows) = if let Some(begun) = waiting.begun.take() {
@@ -361,35 +361,39 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// The layout for the items of a dataset so far: that of all items of the unit, where each batch has one of its own.
+    /// What is known of all items of a dataset in the unit so far, where each batch has a layout of its own.
+    fn shape(&self, dataset: DatasetId) -> Option<&Shape> {
+        self.datasets.get(&dataset)?.shape.as_ref()
+    }
+
+    /// The layout for the items of a dataset so far.
     fn layout_of(&self, dataset: DatasetId) -> Result<Arc<Layout>> {
-        match self.datasets.get(&dataset).and_then(|known| known.shape.as_ref()) {
+        match self.shape(dataset) {
             Some(shape) => Ok(self.layouts.made_for(self.layouts.targets.dataset(dataset), shape)),
             None => self.layouts.get(dataset).cloned(),
         }
     }
 
-    /// The batches in the layout of their row group.
-    fn brought_to(&mut self, layout: &Arc<Layout>, batches: Vec<Batch>) -> Result<Vec<Batch>> {
+    /// Batches of a dataset in the layout of their row group.
+    fn brought_to(&mut self, layout: &Arc<Layout>, dataset: DatasetId, batches: Vec<Batch>) -> Result<Vec<Batch>> {
+        let Some(shape) = self.shape(dataset) else { return Ok(batches) };
+        let mut inexact = false;
         let mut way: Option<(Arc<Layout>, Way)> = None;
         let mut as_one = Vec::with_capacity(batches.len());
         for batch in batches {
-            let Some(shape) = self.datasets.get(&batch.dataset).and_then(|dataset| dataset.shape.as_ref()) else {
-                as_one.push(batch);
-                continue;
-            };
             if batch.layout.schema == layout.schema {
                 as_one.push(batch);
                 continue;
             }
             if way.as_ref().is_none_or(|(from, _)| from.schema != batch.layout.schema) {
                 let found = Way::new(&batch.layout, layout);
-                self.written.inexact |= !found.is_exact(&batch.layout, layout, shape);
+                inexact |= !found.is_exact(&batch.layout, layout, shape);
                 way = Some((batch.layout.clone(), found));
             }
             let (_, way) = way.as_ref().expect("it was found above");
             as_one.push(convert(batch, way, layout)?);
         }
+        self.written.inexact |= inexact;
         Ok(as_one)
     }
 

@@ -14,7 +14,7 @@ fn dataset_of(declared: Declared) -> Arc<Targets> {
     Arc::new(Targets { datasets: vec![dataset], ..Targets::default() })
 }
 
-fn row_groups(path: &Path) -> Vec<RowGroupMetaData> {
+pub(super) fn row_groups(path: &Path) -> Vec<RowGroupMetaData> {
     SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap().metadata().row_groups().to_vec()
 }
 

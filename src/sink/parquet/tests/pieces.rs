@@ -3,16 +3,13 @@
 use parquet::file::metadata::RowGroupMetaData;
 
 use super::ahead::{canonical_items, written_ahead};
+use super::laid_out::row_groups;
 use super::*;
 
 /// Everything in one row group: in pieces as small as may be, or as a whole.
 const PIECES: Limits =
     Limits { row_group: usize::MAX, buffered: usize::MAX, piece: 1, encoder: 100, file: usize::MAX, in_flight: 1, job: 1 };
 const WHOLE: Limits = Limits { piece: usize::MAX, ..PIECES };
-
-fn row_groups(path: &Path) -> Vec<RowGroupMetaData> {
-    SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap().metadata().row_groups().to_vec()
-}
 
 /// What the runs staged, in the order in which it was written.
 fn files(dir: &Path, written: &[Written]) -> Vec<PathBuf> {
